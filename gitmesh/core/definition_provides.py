@@ -1,0 +1,226 @@
+"""What a module provides, held against the contracts it claims (A7, A12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gitmesh.core.checking import Checking, may_say
+from gitmesh.core.contract import check_value, narrow
+from gitmesh.core.definition_reads import plain
+from gitmesh.core.model import Contract, Field, Kind, Provision, Provisioner, Takes
+from gitmesh.core.reference import Text, references
+from gitmesh.core.refusal import Code, Related
+
+
+def check_provides(checking: Checking) -> None:
+    """Each provision: its contract, the source of every field, what it accepts, who provisions."""
+    for provision in checking.module.provides.values():
+        contract = checking.contracts.get(provision.contract)
+        if provision.contract == "secret" and "mesh-vault" not in checking.module.seats:
+            checking.refuse(
+                Code.SECRET_RESERVED,
+                provision.contract,
+                "`secret` is provided by what holds `mesh-vault`, and by nothing else",
+                provision.at,
+                "remove it; a module that passes a secret on serves it in another contract",
+            )
+        elif contract is not None:
+            _check_fields(checking, provision, contract)
+            _check_accepts(checking, provision, contract)
+        elif provision.contract not in checking.broken:
+            checking.refuse(
+                Code.CONTRACT_UNKNOWN,
+                provision.contract,
+                f"there is no contract `{provision.contract}`",
+                provision.at,
+                may_say(provision.contract, checking.contracts, "contract"),
+                f"or add contracts/{provision.contract}.yaml",
+            )
+        if provision.provisioner is not None:
+            _check_provisioner(checking, provision, provision.provisioner)
+
+
+# --- every field from one source -----------------------------------------------------------------------
+
+
+def _check_fields(checking: Checking, provision: Provision, contract: Contract) -> None:
+    """What it serves, what the mesh makes and what its provisioner answers are exactly the fields."""
+    named = [("serves", name) for name in provision.serves] + [
+        ("answers", name) for name in provision.answers
+    ]
+    for number, (part, name) in enumerate(named):
+        keys = (part, name) if part == "serves" else (part, number - len(provision.serves))
+        fault = _fault(provision, contract, part, name)
+        if fault is not None:
+            checking.refuse(
+                Code.PROVIDES_MISMATCH,
+                f"provides.{contract.name}.{name}",
+                fault,
+                provision.at.child(*keys),
+                may_say(name, _may_serve(contract), "field to serve or answer"),
+                related=(Related(contract.at.child("fields", name), "the contract"),),
+            )
+    for name in _lacking(provision, contract):
+        checking.refuse(
+            Code.PROVIDES_MISMATCH,
+            f"provides.{contract.name}.{name}",
+            f"nothing says the field `{name}` of `{contract.name}`",
+            provision.at,
+            f"serve it, `serves: {{{name}: …}}`, or list it in `answers`, if only the backend knows it",
+            related=(Related(contract.at.child("fields", name), "the contract's field"),),
+        )
+    if provision.answers and provision.provisioner is None:
+        checking.refuse(
+            Code.PROVIDES_MISMATCH,
+            f"provides.{contract.name}",
+            "it has `answers`, and no provisioner that would give them",
+            provision.at.child("answers"),
+            "add a `provisioner`, or serve the fields",
+        )
+
+
+def _may_serve(contract: Contract) -> list[str]:
+    return [name for name, field in contract.fields.items() if field.derived is None and field.hashed is None]
+
+
+def _fault(provision: Provision, contract: Contract, part: str, name: str) -> str | None:
+    """What is wrong with serving or answering one field."""
+    field = contract.fields.get(name)
+    if field is None:
+        return f"`{name}` is no field of `{contract.name}`"
+    if field.derived is not None or field.hashed is not None:
+        source = "derived" if field.derived is not None else "hashed by the vault"
+        return f"`{name}` has a source already: it is {source}"
+    if part == "answers":
+        if name in provision.serves:
+            return f"`{name}` has two sources: it is served too"
+        credential = contract.credential
+        if credential is not None and credential.by == "vault" and name == credential.secret:
+            return f"`{name}` has a source already: the vault makes it"
+        return None
+    return _literal_fault(field, name, provision.serves[name])
+
+
+def _literal_fault(field: Field, name: str, text: Text) -> str | None:
+    """What is wrong with served text that says a value outright."""
+    if references(text):
+        return None
+    said = plain(text)
+    if field.secret:
+        return f"`{name}` is a secret, and is written out here"
+    readings = [said, int(said)] if said.isascii() and said.removeprefix("-").isdecimal() else [said]
+    readings += [said == "true"] if said in ("true", "false") else []
+    wrong = [check_value(field.schema, each) for each in readings]
+    return None if None in wrong else f"`{name}` is served as something it is not: {wrong[0]}"
+
+
+def _lacking(provision: Provision, contract: Contract) -> Iterator[str]:
+    credential = contract.credential
+    made: set[str | None] = set()
+    if credential is not None:
+        made = {credential.login} | ({credential.secret} if credential.by == "vault" else set())
+    for name, field in contract.fields.items():
+        has_source = name in provision.serves or name in provision.answers or name in made
+        if not has_source and field.derived is None and field.hashed is None:
+            yield name
+
+
+def _check_accepts(checking: Checking, provision: Provision, contract: Contract) -> None:
+    for name, schema in provision.accepts.items():
+        at = provision.at.child("accepts", name)
+        ask = contract.asks.get(name)
+        if ask is None:
+            checking.refuse(
+                Code.PROVIDES_MISMATCH,
+                f"provides.{contract.name}.{name}",
+                f"`{name}` is nothing that `{contract.name}` is asked",
+                at,
+                may_say(name, contract.asks, "ask"),
+            )
+            continue
+        _, wrong = narrow(ask.schema, schema)
+        if wrong is not None:
+            checking.refuse(
+                Code.NARROW_LOOSENS,
+                f"provides.{contract.name}.{name}",
+                wrong,
+                at,
+                "accept what the contract allows to ask, or less",
+                related=(Related(contract.at.child("asks", name), "the contract says this"),),
+            )
+
+
+# --- the provisioner -----------------------------------------------------------------------------------
+
+
+def _check_provisioner(checking: Checking, provision: Provision, provisioner: Provisioner) -> None:
+    at = provision.at.child("provisioner")
+    name = f"provides.{provision.contract}"
+    requires = checking.module.requires
+    if (provisioner.adapter == "vault") != (provision.contract == "secret"):
+        checking.refuse(
+            Code.PROVIDES_MISMATCH,
+            name,
+            "the adapter `vault` provides `secret`, and nothing else does",
+            at.child("adapter"),
+            "name another adapter",
+        )
+    if provisioner.at is not None:
+        wanted = "directory" if provisioner.adapter == "vault" else "port"
+        reached = requires.get(provisioner.at)
+        if reached is None or (reached.kind, reached.contract) != (Kind.HOST, wanted):
+            fit = [
+                each.name for each in requires.values() if (each.kind, each.contract) == (Kind.HOST, wanted)
+            ]
+            checking.refuse(
+                Code.REFERENCE_UNKNOWN,
+                name,
+                f"`{provisioner.at}` is no {wanted} requirement, which the adapter needs",
+                at.child("at"),
+                may_say(provisioner.at, fit, f"{wanted} requirement"),
+            )
+    for key, named in (("at", provisioner.at), ("admin", provisioner.admin)):
+        if named is not None and named in requires and requires[named].optional:
+            checking.refuse(
+                Code.REFERENCE_OPTIONAL,
+                name,
+                f"`{named}` is optional, and the provisioner needs it",
+                at.child(key),
+                f"leave `optional` of `{named}` out",
+                related=(Related(requires[named].at, "optional here"),),
+            )
+    if provisioner.admin is not None:
+        _check_admin(checking, name, provision, provisioner.admin)
+    inside = provisioner.options.get("in")
+    if inside is not None and inside not in checking.module.containers:
+        checking.refuse(
+            Code.CONTAINER_UNKNOWN,
+            name,
+            f"the module has no container `{inside}`",
+            at.child("in"),
+            may_say(str(inside), checking.module.containers, "container"),
+        )
+
+
+def _check_admin(checking: Checking, name: str, provision: Provision, admin: str) -> None:
+    at = provision.at.child("provisioner", "admin")
+    requires = checking.module.requires
+    requirement = requires.get(admin)
+    if requirement is None or (requirement.kind, requirement.contract) != (Kind.MODULE, "secret"):
+        secrets = [each.name for each in requires.values() if each.contract == "secret"]
+        checking.refuse(
+            Code.REFERENCE_UNKNOWN,
+            name,
+            f"`{admin}` is no secret requirement, which the administrator's password is",
+            at,
+            may_say(admin, secrets, "secret requirement"),
+        )
+    elif requirement.takes not in (None, Takes.START, Takes.APPLY):
+        checking.refuse(
+            Code.PROVIDES_MISMATCH,
+            name,
+            f"`{admin}` is what the provisioner logs in with, and says `takes: {requirement.takes}`",
+            at,
+            f"say `takes: apply` of `{admin}`, if the provisioner can change it, else leave `takes` out",
+            related=(Related(requirement.at, "required here"),),
+        )

@@ -1,0 +1,371 @@
+"""One commit and the record in, every answer or every refusal out (RULES B; DESIGN §3).
+
+Pure: the same inputs give the same resolution on any machine (B22).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+
+from gitmesh.core import choose as choosing
+from gitmesh.core.answer import Answered, Secret, answer_local, secret_of
+from gitmesh.core.contract import check_value
+from gitmesh.core.grants import check_addresses, check_grants
+from gitmesh.core.identity import identity_of
+from gitmesh.core.model import Assignment, Contract, Json, Kind, Mesh, Requirement
+from gitmesh.core.ports import Wanted, give
+from gitmesh.core.read import Reader, Unread
+from gitmesh.core.record import Record, Recorded
+from gitmesh.core.refusal import Answer, Code, Refusal, Related, ordered
+from gitmesh.core.seats import hold
+from gitmesh.core.unique import check_names, check_places
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """Who answers what. Where `refusals` is not empty, nothing may be composed from it.
+
+    `answers` by (assignment, requirement); `secrets` by id; `record` is what the next resolution takes.
+    """
+
+    mesh: Mesh
+    answers: Mapping[tuple[str, str], Answered]
+    secrets: Mapping[str, Secret]
+    holders: Mapping[str, str]
+    record: Record
+    refusals: tuple[Refusal, ...]
+    ports: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+    @property
+    def reader(self) -> Reader:
+        """What reads fields of these answers."""
+        return Reader(self.mesh, self.answers)
+
+
+def resolve(mesh: Mesh, record: Record) -> Resolution:
+    """The resolution of `mesh`, given what must not move."""
+    holders, refusals = hold(mesh)
+    assignments = [each for _, each in sorted(mesh.assignments.items()) if _whole(mesh, each)]
+    wanted = [
+        Wanted(each, requirement)
+        for each in assignments
+        for requirement in used(mesh, each)
+        if requirement.kind is Kind.HOST and requirement.contract == "port"
+    ]
+    ports, refused = give(mesh, record, wanted)
+    refusals += refused
+    answers: dict[tuple[str, str], Answered] = {}
+    for each in assignments:
+        for requirement in used(mesh, each):
+            if requirement.kind is not Kind.MODULE:
+                answered = answer_local(mesh, each, requirement, ports.get((each.id, requirement.name)))
+                _keep(answers, refusals, each, requirement, answered)
+    _answer_by_modules(mesh, holders, record, assignments, answers, refusals)
+    reader = Reader(mesh, answers)
+    refusals += _read_all(reader, assignments, answers)
+    secrets = _secrets(mesh, answers)
+    refusals += check_names(mesh, reader, answers)
+    refusals += check_places(mesh, answers)
+    refusals += check_grants(mesh, assignments, answers)
+    refusals += check_addresses(mesh, answers)
+    refusals += _check_handed(mesh, secrets)
+    refusals += _check_identities(mesh, assignments)
+    refusals += _check_unassigned(mesh, record)
+    refusals += _check_cycles(mesh, answers)
+    return Resolution(
+        mesh, answers, secrets, holders, _record(assignments, answers, ports), ordered(refusals), ports
+    )
+
+
+def used(mesh: Mesh, assignment: Assignment) -> tuple[Requirement, ...]:
+    """The requirements of an assignment that count: all but the optional ones that it does not use."""
+    said = {*assignment.uses, *assignment.pins, *assignment.place}
+    requires = mesh.modules[assignment.module].requires
+    return tuple(each for each in requires.values() if not each.optional or each.name in said)
+
+
+def _whole(mesh: Mesh, assignment: Assignment) -> bool:
+    """Whether nothing that the assignment stands on was refused already: else it is silent."""
+    return (
+        assignment.module in mesh.modules
+        and assignment.node in mesh.nodes
+        and f"modules/{assignment.module}" not in mesh.broken
+        and f"nodes/{assignment.node}" not in mesh.broken
+        and assignment.id not in mesh.broken
+    )
+
+
+def _keep(
+    answers: dict[tuple[str, str], Answered],
+    refusals: list[Refusal],
+    assignment: Assignment,
+    requirement: Requirement,
+    answered: Answered | Refusal | None,
+) -> None:
+    if isinstance(answered, Refusal):
+        refusals.append(answered)
+    elif answered is not None:
+        answers[assignment.id, requirement.name] = answered
+
+
+def _answer_by_modules(
+    mesh: Mesh,
+    holders: Mapping[str, str],
+    record: Record,
+    assignments: list[Assignment],
+    answers: dict[tuple[str, str], Answered],
+    refusals: list[Refusal],
+) -> None:
+    """Choose a provider for each module requirement; seats that nobody holds are refused once each."""
+    offers = _offers(mesh, assignments)
+    unheld: dict[str, list[tuple[Assignment, Requirement]]] = {}
+    for consumer in assignments:
+        for requirement in used(mesh, consumer):
+            contract = mesh.contracts.get(requirement.contract)
+            if requirement.kind is not Kind.MODULE or contract is None:
+                continue
+            if _needs_vault(contract) and "mesh-vault" not in holders:
+                unheld.setdefault("mesh-vault", []).append((consumer, requirement))
+            seat = choosing.seat_of(requirement)
+            if seat is not None and seat not in holders:
+                if seat != "mesh-vault":
+                    unheld.setdefault(seat, []).append((consumer, requirement))
+                continue
+            candidates = _candidates(mesh, offers.get(contract.name, []), consumer, requirement, contract)
+            recorded = record.of(consumer.id).providers.get(requirement.name)
+            if _left(mesh, consumer, requirement, recorded):
+                continue
+            choice = choosing.choose(mesh, holders, consumer, requirement, candidates, recorded)
+            if isinstance(choice, Refusal):
+                if not _stands_on_broken(mesh, contract.name):
+                    refusals.append(choice)
+                continue
+            answers[consumer.id, requirement.name] = Answered(
+                consumer, requirement, choice.provider, choice.rule, contract
+            )
+    refusals += [choosing.seat_unheld(mesh, seat, needed) for seat, needed in sorted(unheld.items())]
+
+
+def _needs_vault(contract: Contract) -> bool:
+    """A per-consumer secret is demanded by the contract, whoever will answer it (C2)."""
+    return contract.credential is not None
+
+
+def _stands_on_broken(mesh: Mesh, contract: str) -> bool:
+    """Whether a refused file might have provided the contract: then its lack is no second mistake."""
+    return any(each.startswith("modules/") for each in mesh.broken) and not any(
+        contract in module.provides for module in mesh.modules.values()
+    )
+
+
+def _offers(mesh: Mesh, assignments: list[Assignment]) -> dict[str, list[str]]:
+    offers: dict[str, list[str]] = {}
+    for each in assignments:
+        for contract in mesh.modules[each.module].provides:
+            offers.setdefault(contract, []).append(each.id)
+    return offers
+
+
+def _candidates(
+    mesh: Mesh, offers: list[str], consumer: Assignment, requirement: Requirement, contract: Contract
+) -> choosing.Candidates:
+    able: list[str] = []
+    out: dict[str, str] = {}
+    for provider in offers:
+        accepts = mesh.modules[mesh.assignments[provider].module].provides[contract.name].accepts
+        wrong = _not_accepted(accepts, requirement, contract)
+        if wrong is None:
+            able.append(provider)
+        else:
+            out[provider] = wrong
+    return choosing.Candidates(tuple(able), out)
+
+
+def _not_accepted(
+    accepts: Mapping[str, Mapping[str, Json]], requirement: Requirement, contract: Contract
+) -> str | None:
+    for ask, schema in accepts.items():
+        asked = requirement.asks.get(ask, contract.asks[ask].default if ask in contract.asks else None)
+        asked = _literal(asked)
+        items = schema.get("items", {}).get("enum")
+        if isinstance(asked, list) and items is not None:
+            lacking = sorted({str(each) for each in asked} - {str(each) for each in items})
+            if lacking:
+                return f"has no {', '.join(lacking)}"
+        wrong = check_value(schema, asked)
+        if wrong is not None:
+            return f"does not accept `{ask}`: {wrong}"
+    return None
+
+
+def _literal(value: Json) -> Json:
+    """An ask whose texts are literal, as JSON; text with a reference stays a tuple, which nothing accepts."""
+    if isinstance(value, tuple):
+        return value[0] if len(value) == 1 else value
+    if isinstance(value, list):
+        return [_literal(each) for each in value]
+    return value
+
+
+def _read_all(
+    reader: Reader, assignments: list[Assignment], answers: Mapping[tuple[str, str], Answered]
+) -> list[Refusal]:
+    """Read each ask and each served field once, so that what can't be read is refused here and not later."""
+    refusals: list[Refusal] = []
+    for (assignment, name), answered in sorted(answers.items(), key=lambda item: item[0]):
+        if answered.requirement.kind is not Kind.MODULE:
+            continue
+        for part in (*answered.contract.asks, *answered.contract.fields):
+            try:
+                reader.field(assignment, name, part)
+            except Unread as unread:
+                if unread.refusal is not None:
+                    refusals.append(unread.refusal)
+    return refusals
+
+
+def _secrets(mesh: Mesh, answers: Mapping[tuple[str, str], Answered]) -> dict[str, Secret]:
+    secrets = {}
+    for key, answered in sorted(answers.items(), key=lambda item: item[0]):
+        secret = secret_of(mesh, answered)
+        if secret is not None:
+            secrets[f"{key[0]}.{key[1]}"] = secret
+    return secrets
+
+
+def _check_identities(mesh: Mesh, assignments: list[Assignment]) -> list[Refusal]:
+    refusals = []
+    seen: dict[str, Assignment] = {}
+    for each in assignments:
+        words = {requirement.as_word for requirement in used(mesh, each)}
+        for word in sorted(words, key=lambda word: word or ""):
+            identity = identity_of(each, word)
+            other = seen.setdefault(identity, each)
+            if other is not each:
+                refusals.append(
+                    Refusal(
+                        Code.IDENTITY_HELD,
+                        each.id,
+                        f"its identity `{identity}` is {other.id}'s already",
+                        each.at,
+                        related=(Related(other.at, "held here"),),
+                        answers=(Answer(f"give one of the two another: `as: NAME` in {each.at.file}"),),
+                    )
+                )
+    return refusals
+
+
+def _left(mesh: Mesh, consumer: Assignment, requirement: Requirement, recorded: str | None) -> bool:
+    """Whether its recorded provider was unassigned under it: `_check_unassigned` says so, once."""
+    return recorded is not None and recorded not in mesh.assignments and requirement.name not in consumer.pins
+
+
+def _check_unassigned(mesh: Mesh, record: Record) -> list[Refusal]:
+    """A provider with consumers can't be unassigned (B21)."""
+    left: dict[str, list[str]] = {}
+    for consumer, recorded in sorted(record.assignments.items()):
+        standing = mesh.assignments.get(consumer)
+        for requirement, provider in sorted(recorded.providers.items()):
+            gone = provider not in mesh.assignments
+            if standing is not None and gone and requirement not in standing.pins:
+                left.setdefault(provider, []).append(f"{consumer}.{requirement}")
+    refusals = []
+    for provider, consumers in left.items():
+        module, _, node = provider.partition("@")
+        first = consumers[0].partition(".")[0]
+        refusals.append(
+            Refusal(
+                Code.PROVIDER_IN_USE,
+                provider,
+                f"unassigned, and still used by {', '.join(consumers)}",
+                mesh.assignments[first].at,
+                "this consumer stands",
+                answers=(
+                    Answer(
+                        f"assign it again: `assignments/{node}/{module}.yaml`",
+                        f"gitmesh assign {module} {node}",
+                    ),
+                    Answer("pin its consumers to another provider first; their data stays behind"),
+                ),
+            )
+        )
+    return refusals
+
+
+def _check_cycles(mesh: Mesh, answers: Mapping[tuple[str, str], Answered]) -> list[Refusal]:
+    """Requirements that wait must not wait for each other in a circle (B21)."""
+    graph: dict[str, set[str]] = {}
+    for (consumer, _), answered in answers.items():
+        if waits(mesh, answered) and answered.by != consumer:
+            graph.setdefault(consumer, set()).add(answered.by)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        path = list(reversed(error.args[1]))
+        return [
+            Refusal(
+                Code.CYCLE,
+                path[0],
+                f"each waits for the next: {' -> '.join(path)}",
+                mesh.assignments[path[0]].at,
+                related=tuple(
+                    Related(mesh.assignments[each].at, f"{each} is assigned here") for each in path[1:-1]
+                ),
+                answers=(Answer("let one of them be answered by another provider"),),
+            )
+        ]
+    return []
+
+
+def _check_handed(mesh: Mesh, secrets: Mapping[str, Secret]) -> list[Refusal]:
+    """A secret that only an operator can give must have been handed (C4)."""
+    refusals = []
+    for secret in secrets.values():
+        if secret.handed is not None and secret.handed not in mesh.handed:
+            assignment = mesh.assignments[secret.assignment]
+            requirement = mesh.modules[assignment.module].requires[secret.id.rpartition(".")[2]]
+            refusals.append(
+                Refusal(
+                    Code.HANDED_MISSING,
+                    secret.id,
+                    "an operator hands this secret over, and nobody has",
+                    assignment.at,
+                    f"no handed/{secret.handed}.yaml",
+                    related=(Related(requirement.at, "required here"),),
+                    answers=(
+                        Answer(f"encrypt it to the mesh's vault with sops, as handed/{secret.handed}.yaml"),
+                    ),
+                )
+            )
+    return refusals
+
+
+def waits(mesh: Mesh, answered: Answered) -> bool:
+    """Whether the requirement waits on its provider: for a credential or an answer (FORMATS "Provides")."""
+    if answered.requirement.kind is not Kind.MODULE or answered.requirement.contract == "secret":
+        return False
+    provision = mesh.modules[mesh.assignments[answered.by].module].provides[answered.contract.name]
+    applied = answered.contract.credential is not None and provision.provisioner is not None
+    return applied or bool(provision.answers)
+
+
+def _record(
+    assignments: list[Assignment],
+    answers: Mapping[tuple[str, str], Answered],
+    ports: Mapping[tuple[str, str], int],
+) -> Record:
+    providers: dict[str, dict[str, str]] = {}
+    for (consumer, name), answered in answers.items():
+        if answered.requirement.kind is Kind.MODULE and answered.requirement.contract != "secret":
+            providers.setdefault(consumer, {})[name] = answered.by
+    given: dict[str, dict[str, int]] = {}
+    for (assignment, name), port in ports.items():
+        given.setdefault(assignment, {})[name] = port
+    return Record(
+        {
+            each.id: Recorded(identity_of(each, None), given.get(each.id, {}), providers.get(each.id, {}))
+            for each in assignments
+        }
+    )
