@@ -1,0 +1,66 @@
+"""Refusals in a pull request: annotations, and a comment."""
+
+from __future__ import annotations
+
+import pytest
+
+from gitmesh.core.refusal import NOWHERE, Answer, At, Code, Refusal, Span
+from gitmesh.report import github, markdown
+from gitmesh.report.terminal import render
+
+FILES = {"a.yaml": b"one: 1\ntwo: 2\n"}
+
+
+def refusal(at: At = NOWHERE, text: str = "wrong") -> Refusal:
+    return Refusal(
+        Code.SCHEMA, "a.yaml", text, at, answers=(Answer("mend it", "git mv a b"), Answer("or not"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("at", "head"),
+    [
+        (At("a.yaml", ("two",)), "file=a.yaml,line=2,endLine=2,col=1,endColumn=4,title=schema"),
+        (At("a.yaml", span=Span(1, 2, 2, 3)), "file=a.yaml,line=1,endLine=2,title=schema"),
+        (At("b.yaml"), "file=b.yaml,title=schema"),
+        (NOWHERE, "title=schema"),
+    ],
+)
+def test_an_annotation_stands_at_its_place(at: At, head: str) -> None:
+    line = f"::error {head}::a.yaml: wrong%0Amend it: git mv a b%0Aor not\n"
+    assert github.render([refusal(at)], FILES) == line
+
+
+@pytest.mark.rule("F6")
+def test_an_annotation_begins_no_command_of_its_own() -> None:
+    hostile = "100%\n::set-env name=PATH::/opt/x\r\n::error::x"
+    printed = github.render([refusal(At("x,line=9:\n::stop-commands::y"), hostile)], {})
+    assert printed.count("\n") == 1
+    head, _, message = printed.removeprefix("::error ").partition("::")
+    assert head == "file=x%2Cline=9%3A\\n%3A%3Astop-commands%3A%3Ay,title=schema"
+    assert message.startswith("a.yaml: 100%25\\n::set-env")
+
+
+def test_a_comment_has_everything_and_a_heading() -> None:
+    found = [refusal(At("a.yaml", ("two",))), refusal(At("a.yaml", ("one",)))]
+    text = markdown.render(found, FILES)
+    assert text.startswith(
+        "**gitmesh:** 2 refusals in 1 file; nothing is deployed until they are answered\n\n```text\nrefused["
+    )
+    assert render(found, FILES, colour=False).rpartition("\n\n")[0] in text
+    assert text.endswith("\n```\n\nMore: `gitmesh explain schema`\n")
+
+
+@pytest.mark.rule("F6")
+def test_nothing_in_a_comment_closes_its_block() -> None:
+    at = At("a.yaml", span=Span(2, 1, 2, 2))
+    text = markdown.render([refusal(at, "`````` @everyone")], {"a.yaml": b"a: |\n```` [x](https://evil)\n"})
+    lines = text.split("\n")
+    fence = next(line for line in lines if line.endswith("text")).removesuffix("text")
+    assert fence == "`" * 7
+    assert lines.count(fence) == 1
+    assert lines.index(fence) > next(number for number, line in enumerate(lines) if "evil" in line)
+
+
+def test_nothing_refused_says_nothing() -> None:
+    assert markdown.render([], {}) == github.render([], {}) == ""
