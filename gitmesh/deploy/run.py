@@ -1,0 +1,186 @@
+"""`gitmesh deploy`: resolve main, compose, approve and publish, or renew what stands (DESIGN §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gitmesh.core.compose import compose
+from gitmesh.core.model import Mesh
+from gitmesh.core.record import EMPTY, from_json, to_json
+from gitmesh.core.refusal import Refusal, ordered
+from gitmesh.core.resolve import Resolution, resolve
+from gitmesh.deploy.publish import Branch, Seen, fetch_main, look, publish
+from gitmesh.deploy.slices import declaration_blob, shards, slices
+from gitmesh.repo.load import load
+from gitmesh.repo.objects import tree_of
+from gitmesh.repo.transport import RepoError
+from gitmesh.repo.tree import open_tree
+from gitmesh.trust import canonical
+from gitmesh.trust.counters import Counters
+from gitmesh.trust.documents import Approval, Deploy, Source, payload_of, signed
+from gitmesh.trust.envelope import Kind, read_unverified
+from gitmesh.trust.keys import SigningKey
+from gitmesh.trust.refused import Refused, Why
+from gitmesh.trust.root import TrustedRoot, open_root
+from gitmesh.trust.verify import Bundle, Head, verify_head, walk_roots
+
+APPROVAL_LIFE = 90 * 86400
+"""Seconds that an approval is valid where a merge approves; renewed at each deploy."""
+DEPLOY_LIFE = 14 * 86400
+RENEW_AFTER = 86400
+SPEC = "1"
+"""The version of what a resolution means; part of every approval, so that it can be reproduced."""
+_SIGNED = ("approval.json", "deploy.json")
+_RECORD_LIMIT = 1 << 28
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """What a deploy did. `refusals` are main's; where there are some, at most what stood was renewed.
+
+    `seq` is the deploy that stands now, 0 for none, `pushed` are the refs that changed, `absent` the nodes
+    that have not enrolled, `files` main's.
+    """
+
+    commit: str
+    seq: int
+    pushed: tuple[str, ...]
+    files: Mapping[str, bytes]
+    refusals: tuple[Refusal, ...] = ()
+    absent: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """The controller: its own bare repo `cache`, where origin is, its key, and the time in seconds."""
+
+    cache: Path
+    origin: str
+    key: SigningKey
+    now: int
+
+    def deploy(self) -> Deployed:
+        """Deploy origin's main. Raises `Refused` where what stands on origin is not this mesh's, `RepoError`,
+        and `Rejected` where another deploy came first."""
+        commit = fetch_main(self.cache, self.origin)
+        if commit is None:
+            raise RepoError(f"{self.origin} has no branch main", "git push origin main")
+        tree = open_tree(self.cache, commit)
+        trusted = newest_root(tree.files)
+        mesh, found = load(tree.files)
+        branch = Branch(mesh.branch, mesh.keep)
+        seen = look(self.cache, self.origin, branch)
+        head = self._standing(seen, trusted)
+        kept = seen.files.get("record.json")
+        record = EMPTY if kept is None else from_json(canonical.decode(kept, _RECORD_LIMIT))
+        resolution = resolve(mesh, record)
+        refusals = ordered([*tree.refusals, *found, *resolution.refusals])
+        roots = {path: blob for path, blob in tree.files.items() if path.startswith("trust/")}
+        if not refusals:
+            seq, pushed = self._publish(branch, seen, head, trusted, content(resolution) | roots, commit)
+        elif head is not None:
+            # One bad merge freezes nothing: what was approved last stays so while main is mended (G5).
+            approved = {path: blob for path, blob in seen.files.items() if path not in _SIGNED}
+            source = head.approval.source.commit
+            seq, pushed = self._publish(branch, seen, head, trusted, approved | roots, source)
+        else:
+            seq, pushed = 0, ()
+        return Deployed(commit, seq, pushed, tree.files, refusals, _absent(mesh))
+
+    def _publish(
+        self,
+        branch: Branch,
+        seen: Seen,
+        head: Head | None,
+        trusted: TrustedRoot,
+        files: Mapping[str, bytes],
+        commit: str,
+    ) -> tuple[int, tuple[str, ...]]:
+        """Publish `files` if they differ from what stands, or if that is due for renewal."""
+        same = {path: blob for path, blob in seen.files.items() if path not in _SIGNED} == files
+        if head is not None and same and self.now < head.deploy.issued + RENEW_AFTER:
+            # Refs that a killed deploy left behind are mended; the branch's commit stays.
+            note = f"deploy {head.deploy.seq}"
+            return head.deploy.seq, publish(self.cache, self.origin, branch, seen, seen.files, note, self.now)
+        seq = 1 if head is None else head.deploy.seq + 1
+        source = (
+            head.approval.source
+            if head is not None and head.approval.source.commit == commit
+            else Source(commit, tree_of(self.cache, commit))
+        )
+        signed_ = self._documents(files, source, trusted, head)
+        note = f"deploy {seq}"
+        return seq, publish(self.cache, self.origin, branch, seen, {**files, **signed_}, note, self.now)
+
+    def _standing(self, seen: Seen, trusted: TrustedRoot) -> Head | None:
+        """What stands on origin, verified; None before the first deploy. What only expired counts here."""
+        if not seen.files:
+            return None
+        bundle = Bundle.from_files(seen.files)
+        counters = Counters(root_version=trusted.root.version)
+        try:
+            return verify_head(bundle, trusted, counters, self.now)
+        except Refused as refused:
+            if refused.why is not Why.EXPIRED or bundle.deploy is None:
+                raise
+        issued = read_unverified(bundle.deploy, Kind.DEPLOY).payload["issued"]
+        return verify_head(bundle, trusted, counters, int(issued))
+
+    def _documents(
+        self, files: Mapping[str, bytes], source: Source, trusted: TrustedRoot, head: Head | None
+    ) -> dict[str, bytes]:
+        """The approval of `files`, and the deploy that names it."""
+        root = trusted.root
+        approval = Approval(
+            mesh=root.mesh,
+            issued=self.now,
+            seq=1 if head is None else head.approval.seq + 1,
+            prev="" if head is None else head.approval_sha256,
+            expires=self.now + min(APPROVAL_LIFE, root.limits.approval_max_age),
+            source=source,
+            resolver_spec=SPEC,
+            record_sha256=canonical.digest(files["record.json"]),
+            shards={
+                path.removeprefix("shards/").removesuffix(".json"): canonical.digest(blob)
+                for path, blob in sorted(files.items())
+                if path.startswith("shards/")
+            },
+        )
+        deploy = Deploy(
+            mesh=root.mesh,
+            issued=self.now,
+            seq=1 if head is None else head.deploy.seq + 1,
+            prev="" if head is None else head.deploy_sha256,
+            root_version=root.version,
+            approval_seq=approval.seq,
+            # A document is named by the digest of its payload, never of its envelope (SECURITY §0).
+            approval_sha256=canonical.digest(canonical.encode(payload_of(approval))),
+            expires=self.now + min(DEPLOY_LIFE, root.limits.deploy_max_age),
+        )
+        return {"approval.json": signed(approval, [self.key]), "deploy.json": signed(deploy, [self.key])}
+
+
+def newest_root(files: Mapping[str, bytes]) -> TrustedRoot:
+    """The newest root on main, reached from its first one by one. Raises `Refused` and `RepoError`."""
+    roots = Bundle.from_files(files).roots
+    if 1 not in roots:
+        raise RepoError("main has no trust/1.root.json, so nothing can be approved", "gitmesh genesis")
+    trusted, _, _ = walk_roots(open_root(roots[1]), roots, Counters(root_version=1))
+    return trusted
+
+
+def content(resolution: Resolution) -> dict[str, bytes]:
+    """Everything that a deploy publishes but its signed documents: the same inputs give the same bytes."""
+    declarations = compose(resolution)
+    files = {f"nodes/{name}/declaration.json": declaration_blob(each) for name, each in declarations.items()}
+    slice_blobs = {name: canonical.encode(each) for name, each in slices(resolution, declarations).items()}
+    files |= {f"nodes/{name}/slice.json": blob for name, blob in slice_blobs.items()}
+    files |= {f"shards/{name}.json": canonical.encode(each) for name, each in shards(slice_blobs).items()}
+    files["record.json"] = canonical.encode(to_json(resolution.record, resolution.mesh.id))
+    return files
+
+
+def _absent(mesh: Mesh) -> tuple[str, ...]:
+    return tuple(name for name, node in sorted(mesh.nodes.items()) if node.keys is None)
