@@ -1,0 +1,5 @@
+"""`python -m gitmesh`."""
+
+from gitmesh.cli.main import main
+
+main()
