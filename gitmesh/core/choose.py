@@ -37,7 +37,7 @@ def choose(
     """The provider of one module requirement, or why there is none."""
     seat = seat_of(requirement)
     if seat is not None:
-        return _by_seat(mesh, holders, consumer, requirement, seat)
+        return _by_seat(mesh, holders, consumer, requirement, seat, candidates)
     pin = consumer.pins.get(requirement.name)
     if pin is not None:
         return _by_pin(consumer, requirement, pin, candidates)
@@ -57,11 +57,33 @@ def seat_of(requirement: Requirement) -> str | None:
 
 
 def _by_seat(
-    mesh: Mesh, holders: Mapping[str, str], consumer: Assignment, requirement: Requirement, seat: str
+    mesh: Mesh,
+    holders: Mapping[str, str],
+    consumer: Assignment,
+    requirement: Requirement,
+    seat: str,
+    candidates: Candidates,
 ) -> Choice | Refusal:
-    if seat in holders:
-        return Choice(holders[seat], f"seat {seat}")
-    return seat_unheld(mesh, seat, [(consumer, requirement)])
+    holder = holders.get(seat)
+    if holder is None:
+        return seat_unheld(mesh, seat, [(consumer, requirement)])
+    if holder in candidates.able:
+        return Choice(holder, f"seat {seat}")
+    why = candidates.out.get(holder, f"does not provide `{requirement.contract}`")
+    return Refusal(
+        Code.NO_PROVIDER,
+        f"{consumer.id}.{requirement.name}",
+        f"{holder} holds the seat `{seat}`, and {why}",
+        consumer.at,
+        related=(
+            Related(requirement.at, "required here"),
+            Related(mesh.assignments[holder].at, "the holder"),
+        ),
+        answers=(
+            Answer(f"let an assignment hold `{seat}` that answers this"),
+            Answer("name no seat in the requirement"),
+        ),
+    )
 
 
 def seat_unheld(mesh: Mesh, seat: str, needed: Sequence[tuple[Assignment, Requirement]]) -> Refusal:

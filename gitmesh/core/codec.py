@@ -6,9 +6,8 @@ A noun's JSON has a key for each field that differs from its default (`as_` is `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
-from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -19,21 +18,26 @@ class Malformed(Exception):
     """JSON that is not the noun asked for; the text names the place and says what was expected."""
 
 
-@cache
-def _plan(kind: Hashable) -> tuple[tuple[str, str, Any, Any, Callable[[], Any] | None], ...]:
-    """(attribute, key, type, default, default factory) for each field of the noun."""
-    assert isinstance(kind, type)
-    hints = get_type_hints(kind)
-    return tuple(
-        (
-            each.name,
-            each.name.rstrip("_").replace("_", "-"),
-            hints[each.name],
-            each.default,
-            None if each.default_factory is MISSING else each.default_factory,
+_Part = tuple[str, str, Any, Any, Callable[[], Any] | None]
+"""(attribute, key, type, default, default factory) of one field of a noun."""
+_PLANS: dict[Any, tuple[_Part, ...]] = {}
+
+
+def _plan(kind: Any) -> tuple[_Part, ...]:
+    """The fields of the noun `kind`; type hints are slow to resolve, so that each is looked at once."""
+    if kind not in _PLANS:
+        hints = get_type_hints(kind)
+        _PLANS[kind] = tuple(
+            (
+                each.name,
+                each.name.rstrip("_").replace("_", "-"),
+                hints[each.name],
+                each.default,
+                None if each.default_factory is MISSING else each.default_factory,
+            )
+            for each in fields(kind)
         )
-        for each in fields(kind)
-    )
+    return _PLANS[kind]
 
 
 def encode(value: Any) -> Any:

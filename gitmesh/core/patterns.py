@@ -2,8 +2,8 @@
 
 A pattern is held against a whole value, in ASCII. What is allowed: literals, `.`, classes, groups, `|`,
 `* + ? {n,m}`, `\\d \\w \\s` and their opposites. What can make matching run away is refused: a repeat
-inside a repeat, alternatives of a repeated group that can begin alike, many wide repeats of the same
-characters, backreferences, and the look-arounds that none of this could be told of.
+inside a repeat, alternatives of a repeated group that can begin alike, many repeats of the same characters
+with nothing between that would hold them apart, backreferences, and look-arounds.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 
 LONGEST_PATTERN = 500
 LONGEST_MATCHED = 1024
 """A string that is held against a pattern with an open repeat may have this many characters."""
 _OPEN = 64
 """A repeat that leaves more room than this counts as open-ended."""
-_MOST_ALIKE = 3
-"""This many open repeats may match one and the same character: matching stays cubic at the worst."""
+_MOST_WAYS = 4096
+"""Repeats of one character may share it out in so many ways, an open one counting as 32: two open ones and
+two optional ones, say. Matching is then quadratic at the worst."""
 _QUANTIFIER = re.compile(r"[*+?]|\{(\d{1,4})(?:(,)(\d{1,4})?)?\}")
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]")
 _ESCAPE = re.compile(r"\\(?:[dDwWsSntr]|[^A-Za-z0-9])")
@@ -44,7 +46,8 @@ class _Reading:
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
         self.position = 0
-        self.open: list[frozenset[str]] = []
+        self.run: list[tuple[frozenset[str], int]] = []
+        """The repeats that nothing holds apart, each with what it matches and in how many ways."""
 
     def alternatives(self, depth: int) -> tuple[_Part, bool]:
         """The part up to `)` or the end, and whether two of its alternatives can begin alike."""
@@ -74,9 +77,12 @@ class _Reading:
 
     def repeated(self, depth: int) -> _Part:
         """One atom with its quantifier."""
+        single = self.pattern[self.position] != "("
         part, alike = self.atom(depth)
         match = _QUANTIFIER.match(self.pattern, self.position)
         if match is None:
+            if depth == 0 and single and not any(part.first & each for each, _ in self.run):
+                self.run.clear()
             return part
         self.position = match.end()
         if _QUANTIFIER.match(self.pattern, self.position):
@@ -87,9 +93,16 @@ class _Reading:
                 raise Bad("repeats what itself repeats or can be empty, which can take for ever")
             if alike:
                 raise Bad("repeats alternatives that can begin alike, which can take for ever")
-        if high is None or high - low > _OPEN:
-            self.open.append(part.first)
+        if low != high:
+            ways = 32 if high is None or high - low > _OPEN else high - low + 1
+            self._add(part.first, ways)
         return _Part(part.first, part.empty or low == 0, part.varies or low != high)
+
+    def _add(self, characters: frozenset[str], ways: int) -> None:
+        self.run.append((characters, ways))
+        for each in characters:
+            if prod(many for chars, many in self.run if each in chars) > _MOST_WAYS:
+                raise Bad("has many repeats of the same characters in a row, which can take long")
 
     def atom(self, depth: int) -> tuple[_Part, bool]:
         character = self.pattern[self.position]
@@ -159,12 +172,7 @@ def wrong_with(pattern: str) -> str | None:
         return "is no regular expression"
     except Bad as bad:
         return str(bad)
-    if reading.position < len(pattern):
-        return "has a `)` without its `(`"
-    alike = max((sum(each in chars for chars in reading.open) for each in _ALL), default=0)
-    return (
-        "has many open repeats of the same characters, which can take long" if alike > _MOST_ALIKE else None
-    )
+    return "has a `)` without its `(`" if reading.position < len(pattern) else None
 
 
 @lru_cache(maxsize=1024)

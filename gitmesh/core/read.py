@@ -127,6 +127,8 @@ class Reader:
         serves = {} if provision is None else provision.serves
         if declared.derived is not None:
             return self._derived(answered, declared.derived)
+        if declared.hashed is not None:
+            raise Unread(_hashed(answered, name))
         if name in serves:
             self._check_leaving(answered, serves[name])
             return self.value(serves[name], provider.id, answered)
@@ -257,6 +259,16 @@ def _references(tree: Tree) -> tuple[Ref, ...]:
 
 def _has_references(tree: Tree) -> bool:
     return bool(_references(tree))
+
+
+def _hashed(answered: Answered, name: str) -> Refusal:
+    return Refusal(
+        Code.CONTRACT_BAD,
+        f"{answered.contract.name}.{name}",
+        "the vault of this version makes no hashes of a secret",
+        answered.contract.at.child("fields", name),
+        answers=(Answer("leave the field out of the contract for now"),),
+    )
 
 
 def _ask_type(answered: Answered, name: str, wrong: str) -> Refusal:

@@ -139,7 +139,7 @@ def _answer_by_modules(
                 continue
             choice = choosing.choose(mesh, holders, consumer, requirement, candidates, recorded)
             if isinstance(choice, Refusal):
-                if not _stands_on_broken(mesh, contract.name):
+                if not _stands_on_broken(mesh, choice, seat and holders[seat]):
                     refusals.append(choice)
                 continue
             answers[consumer.id, requirement.name] = Answered(
@@ -153,11 +153,13 @@ def _needs_vault(contract: Contract) -> bool:
     return contract.credential is not None
 
 
-def _stands_on_broken(mesh: Mesh, contract: str) -> bool:
-    """Whether a refused file might have provided the contract: then its lack is no second mistake."""
-    return any(each.startswith("modules/") for each in mesh.broken) and not any(
-        contract in module.provides for module in mesh.modules.values()
-    )
+def _stands_on_broken(mesh: Mesh, choice: Refusal, holder: str | None) -> bool:
+    """Whether a refused file might have answered: then the lack of a provider is no second mistake."""
+    if holder is not None:
+        return not _whole(mesh, mesh.assignments[holder])
+    providers = ("modules/", "spreads/", "nodes/")
+    might = any("@" in each or each.startswith(providers) for each in mesh.broken)
+    return might and choice.code in (Code.NO_PROVIDER, Code.PIN_BAD)
 
 
 def _offers(mesh: Mesh, assignments: list[Assignment]) -> dict[str, list[str]]:
@@ -217,7 +219,9 @@ def _read_all(
     for (assignment, name), answered in sorted(answers.items(), key=lambda item: item[0]):
         if answered.requirement.kind is not Kind.MODULE:
             continue
-        for part in (*answered.contract.asks, *answered.contract.fields):
+        # What a derived field is made of is read by itself.
+        served = [each for each, declared in answered.contract.fields.items() if declared.derived is None]
+        for part in (*answered.contract.asks, *served):
             try:
                 reader.field(assignment, name, part)
             except Unread as unread:

@@ -37,7 +37,9 @@ def _oracle(
 ) -> str:
     """The rules as their sentence says them, with no thought for messages."""
     if seat:
-        return holder or Code.SEAT_UNHELD
+        if holder is None:
+            return Code.SEAT_UNHELD
+        return holder if holder in able else Code.NO_PROVIDER
     if pin:
         return pin if pin in able else Code.PIN_BAD
     own = [each for each in able if each.endswith("@n1")]
