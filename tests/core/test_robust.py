@@ -22,8 +22,8 @@ def changed(edits: list[tuple[tuple[str, int], str]]) -> dict[str, bytes]:
     lines = {path: blob.decode().split("\n") for path, blob in BASE.items()}
     for (path, number), how in edits:
         of_file = lines[path]
-        number %= len(of_file)
-        line = of_file[number]
+        number %= max(len(of_file), 1)
+        line = of_file[number] if of_file else ""
         replacements = {
             "drop": [],
             "repeat": [line, line],
