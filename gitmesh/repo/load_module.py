@@ -41,7 +41,7 @@ _PLAIN = (
     "capabilities",
     "privileged",
 )
-_OF_A_SERVICE = ("after", "reload", "rollback")
+_NOT_OF_A_JOB = ("after", "reload", "rollback")
 """What a job does not take over from the container that it is like."""
 _PROVISIONER = ("adapter", "at", "login", "admin")
 
@@ -320,7 +320,7 @@ class _Reading:
         other = containers.get(container or "")
         if other is not None and where == "like":
             spec = _merged(other, spec, said)
-            spec = replace(spec, plain={k: v for k, v in spec.plain.items() if k not in _OF_A_SERVICE})
+            spec = replace(spec, plain={k: v for k, v in spec.plain.items() if k not in _NOT_OF_A_JOB})
         elif other is not None:
             user, reads_as = (spec.user, None) if spec.user else (other.user, other.reads_as)
             spec = replace(spec, image=other.image, user=user, reads_as=reads_as)

@@ -35,7 +35,8 @@ def sort(files: Mapping[str, bytes]) -> tuple[Paths, list[Refusal]]:
     paths = Paths()
     refusals: list[Refusal] = []
     seen: dict[str, str] = {}
-    for path in sorted(files):
+    # The one that is written as names are stands, whatever else is called like it.
+    for path in sorted(files, key=lambda each: (each.lower(), each != each.lower(), each)):
         first = seen.setdefault(path.lower(), path)
         if first != path:
             refusals.append(_same_name(path, first))
