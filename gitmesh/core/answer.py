@@ -202,7 +202,7 @@ def secret_of(mesh: Mesh, answered: Answered) -> Secret | None:
     if credential.secret in provision.serves:
         return None
     declared = answered.contract.fields[credential.secret]
-    schema, _ = narrow(declared.schema, requirement.narrow.get(credential.secret, {}))
+    schema = _narrowed(requirement, credential.secret, declared.schema)
     return Secret(
         id=f"{answered.consumer.id}.{requirement.name}",
         kind="issued" if credential.by == "provider" else "made",
@@ -224,6 +224,12 @@ def consumer_identity(answered: Answered) -> str:
     return identity_of(answered.consumer, answered.requirement.as_word)
 
 
+def _narrowed(requirement: Requirement, field: str, schema: Schema) -> Schema:
+    """A field's schema as the requirement narrows it; that it does so rightly was checked at parse (A6)."""
+    narrowing = requirement.narrow.get(field)
+    return schema if narrowing is None else narrow(schema, narrowing)[0]
+
+
 def _own_secret(mesh: Mesh, answered: Answered) -> Secret:
     requirement, consumer = answered.requirement, answered.consumer
     asks = {name: ask.default for name, ask in answered.contract.asks.items()}
@@ -231,7 +237,7 @@ def _own_secret(mesh: Mesh, answered: Answered) -> Secret:
     takes = requirement.takes or Takes.START
     handed = asks.get("source") == "operator"
     _, named, _ = layered(mesh, consumer, requirement.name)
-    schema, _ = narrow(answered.contract.fields["value"].schema, requirement.narrow.get("value", {}))
+    schema = _narrowed(requirement, "value", answered.contract.fields["value"].schema)
     fixed = handed or takes in (Takes.FIRST_START, Takes.NEVER)
     return Secret(
         id=f"{consumer.id}.{requirement.name}",

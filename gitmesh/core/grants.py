@@ -90,13 +90,16 @@ def is_private(address: str) -> bool:
 
 def check_addresses(mesh: Mesh, answers: Mapping[tuple[str, str], Answered]) -> list[Refusal]:
     """Refuse traffic between nodes over a public address, unless its contract has TLS."""
+    public = {name for name, node in mesh.nodes.items() if not is_private(node.address)}
     refused: dict[str, Refusal] = {}
+    if not public:
+        return []
     for _, answered in sorted(answers.items(), key=lambda item: item[0]):
         requirement = answered.requirement
         if requirement.kind is not Kind.MODULE or answered.contract.tls or requirement.contract == "secret":
             continue
         provider = mesh.nodes[mesh.assignments[answered.by].node]
-        if provider.name == answered.consumer.node or is_private(provider.address):
+        if provider.name == answered.consumer.node or provider.name not in public:
             continue
         refused.setdefault(
             provider.name,
