@@ -1,7 +1,8 @@
 """What each trust document says (SECURITY §1.5): the nouns, and the one way to bytes and back.
 
 Signed documents are opened with the keys that may sign them (`read_signed`); plain ones are bound by a digest
-that a signed one holds (`read_slice`, `read_shard`). Nothing here decides whether a document counts: `verify` does.
+that a signed one holds (`read_slice`, `read_shard`). Nothing here decides whether a document counts:
+`verify` does.
 """
 
 from __future__ import annotations

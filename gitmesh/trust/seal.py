@@ -156,7 +156,7 @@ def _decrypt(ct: Json, key: SealingKey, binding: str, name: str, where: str) -> 
 
 
 def _unpad(padded: bytes) -> bytes:
-    if not padded or len(padded) % BLOCK:
+    if len(padded) % BLOCK:
         raise NotCanonical("not padded")
     try:
         return sodium_unpad(padded, BLOCK)

@@ -9,7 +9,7 @@ import pytest
 from gitmesh.trust import root as roots
 from gitmesh.trust.documents import DeployerRole, Role, Root
 from gitmesh.trust.refused import Refused, Why
-from gitmesh.trust.root import genesis_root, open_root, pinned_root, sign_root
+from gitmesh.trust.root import genesis_root, next_root, open_root, pinned_root, sign_root
 from tests.trust import world
 from tests.trust.world import CONTROLLER, MESH, NOW, STRANGER, signing
 
@@ -71,3 +71,10 @@ def test_genesis_refuses_it_too() -> None:
     spoilt = _with_roles(approver=Role((), 1)).roles
     with pytest.raises(Refused):
         genesis_root(MESH, NOW, spoilt, [world.RECIPIENT])
+
+
+def test_another_meshs_root_is_not_the_next() -> None:
+    foreign = sign_root(world.root(version=2, mesh="0" * 32), [CONTROLLER])
+    with pytest.raises(Refused) as caught:
+        next_root(world.trusted(), foreign)
+    assert caught.value.why is Why.MESH

@@ -156,6 +156,7 @@ def test_the_plaintext_of_the_cases_below_opens_when_it_is_right() -> None:
         b"\0" * 256,
         _inner(),
         sodium_pad(_inner(), 16),
+        sodium_pad(_inner(value="x" * 300), 16),
         sodium_pad(_inner(), 256)[:-1],
         sodium_pad(_inner(), 256)[:-1] + b"x",
         sodium_pad(_inner() + b" ", 256),

@@ -540,6 +540,12 @@ def test_counters_that_are_none(spoilt: object) -> None:
     refused(Why.MALFORMED, lambda: Counters.from_json(spoilt))
 
 
+def test_counters_of_another_format() -> None:
+    kept = FRESH.to_json()
+    assert Counters.from_json(kept) == FRESH
+    refused(Why.MALFORMED, lambda: Counters.from_json({**kept, "v": 2}))
+
+
 @pytest.mark.rule("F3")
 def test_a_recipients_keys_come_from_its_approved_slice_alone() -> None:
     bundle = World().bundle("sparta")
@@ -550,3 +556,15 @@ def test_a_recipients_keys_come_from_its_approved_slice_alone() -> None:
     refused(Why.DIGEST, lambda: open_slice(vault.approval, "athens", bundle.shard, forged))
     refused(Why.DIGEST, lambda: open_slice(vault.approval, "athens", bundle.shard, bundle.slice))
     refused(Why.NOT_IN_MESH, lambda: open_slice(vault.approval, "delphi", bundle.shard, forged))
+
+
+@pytest.mark.rule("S8")
+def test_a_new_vault_key_starts_the_counter_again_within_an_epoch_too() -> None:
+    verified = pull(World().bundle())
+    _, seen = verify_index(world.index(seq=canonical.LARGEST), verified, FRESH)
+    fresh = signing("new vault")
+    moved = World(2)
+    moved.deploy["root_version"] = 2
+    moved.roots = {2: sign_root(world.root(version=2, vault=fresh), [CONTROLLER])}
+    after = pull(moved.bundle(), seen)
+    assert verify_index(world.index(fresh), after, after.counters)[1].vault.seq == 1
