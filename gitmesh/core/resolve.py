@@ -13,7 +13,7 @@ from gitmesh.core import choose as choosing
 from gitmesh.core.answer import Answered, Secret, answer_local, secret_of
 from gitmesh.core.contract import check_value
 from gitmesh.core.grants import check_addresses, check_grants
-from gitmesh.core.identity import identity_of
+from gitmesh.core.identity import identity_of, logins
 from gitmesh.core.model import Assignment, Contract, Json, Kind, Mesh, Requirement
 from gitmesh.core.ports import Wanted, give
 from gitmesh.core.read import Reader, Unread
@@ -240,25 +240,29 @@ def _secrets(mesh: Mesh, answers: Mapping[tuple[str, str], Answered]) -> dict[st
 
 
 def _check_identities(mesh: Mesh, assignments: list[Assignment]) -> list[Refusal]:
+    """Identities and the logins made of them are unique in the mesh (B14)."""
     refusals = []
-    seen: dict[str, Assignment] = {}
+    held: dict[str, tuple[Assignment, str | None]] = {}
     for each in assignments:
         words = {requirement.as_word for requirement in used(mesh, each)}
-        for word in sorted(words, key=lambda word: word or ""):
+        for word in sorted({None, *words}, key=lambda word: word or ""):
             identity = identity_of(each, word)
-            other = seen.setdefault(identity, each)
-            if other is not each:
-                refusals.append(
-                    Refusal(
-                        Code.IDENTITY_HELD,
-                        each.id,
-                        f"its identity `{identity}` is {other.id}'s already",
-                        each.at,
-                        related=(Related(other.at, "held here"),),
-                        answers=(Answer(f"give one of the two another: `as: NAME` in {each.at.file}"),),
-                    )
-                )
+            taken = [held[name] for name in (identity, *logins(identity)) if name in held]
+            if taken and taken[0] != (each, word):
+                refusals.append(_identity_held(each, identity, taken[0][0]))
+            held |= dict.fromkeys((identity, *logins(identity)), (each, word))
     return refusals
+
+
+def _identity_held(each: Assignment, identity: str, other: Assignment) -> Refusal:
+    return Refusal(
+        Code.IDENTITY_HELD,
+        each.id,
+        f"its identity `{identity}`, or a login of it, is {other.id}'s already",
+        each.at,
+        related=(Related(other.at, "held here"),),
+        answers=(Answer(f"give one of the two another: `as: NAME` in {each.at.file}"),),
+    )
 
 
 def _left(mesh: Mesh, consumer: Assignment, requirement: Requirement, recorded: str | None) -> bool:

@@ -22,7 +22,9 @@ class Secret:
         try:
             return self._value.decode("utf-8")
         except UnicodeDecodeError:
-            raise ValueError("this secret is no UTF-8 text") from None
+            pass
+        # Raised out here, it does not carry the error that holds the bytes.
+        raise ValueError("this secret is no UTF-8 text")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Secret) and hmac.compare_digest(self._value, other._value)

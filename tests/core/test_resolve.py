@@ -263,3 +263,13 @@ def test_a_host_requirement_is_answered_by_its_own_node() -> None:
     for (assignment, _), answered in resolution.answers.items():
         if answered.requirement.kind.value == "host":
             assert answered.by == assignment.partition("@")[2]
+
+
+@pytest.mark.rule("B14")
+def test_no_identity_is_anothers_login() -> None:
+    app = mesh_files(NOTHING)["modules/app/module.yaml"].decode()
+    app = app.replace("  web: ", "  reports:  {module: postgres-database, as: a}\n  web: ").replace(
+        "URL: '${web:url}'", "URL: '${web:url}'\n      REPORTS_FILE: {file: '${reports:url}'}"
+    )
+    _, refusals = resolved({"modules/app/module.yaml": app})
+    assert [each.code for each in refusals] == [Code.IDENTITY_HELD], "app_athens_a is app_athens's login"

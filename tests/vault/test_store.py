@@ -109,9 +109,9 @@ def test_no_value_stands_in_a_file_which_only_its_owner_reads(store: Store, tmp_
 def test_an_unchanged_file_keeps_its_bytes(store: Store) -> None:
     store.write("athens", ENTRIES)
     before = store.ciphertext("athens")
-    assert not store.write("athens", dict(reversed(ENTRIES.items())))
+    assert not store.write("athens", {secret: ENTRIES[secret] for secret in reversed(ENTRIES)})
     assert store.ciphertext("athens") == before
-    changed = {**ENTRIES, "gitea@athens.key": {"a": kept("GMCANARYnew", 2)}}
+    changed: Entries = {**ENTRIES, "gitea@athens.key": {"a": kept("GMCANARYnew", 2)}}
     assert store.write("athens", changed)
     assert store.read("athens") == changed
 
