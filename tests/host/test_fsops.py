@@ -8,6 +8,7 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -173,7 +174,7 @@ def test_killed_at_each_operation_the_old_or_the_new_file_is_there_whole(tmp_pat
         folder.mkdir()
         with Root(folder) as root:
             root.write("f", b"old" * 1000, 0o600)
-            status = killed_at(number, lambda root=root: root.write("f", b"new" * 5000, 0o640, (0, 0)))
+            status = killed_at(number, partial(root.write, "f", b"new" * 5000, 0o640, (0, 0)))
             found = root.read("f")
             assert (found, mode(folder / "f")) in {(b"old" * 1000, 0o600), (b"new" * 5000, 0o640)}
             outcomes.add(found[:3])
@@ -193,7 +194,7 @@ def test_killed_at_each_operation_a_directory_is_whole_or_absent(tmp_path: Path)
         folder = tmp_path / str(number)
         folder.mkdir()
         with Root(folder) as root:
-            status = killed_at(number, lambda root=root: root.make_directory("a/b", 0o710, (0, 0)))
+            status = killed_at(number, partial(root.make_directory, "a/b", 0o710, (0, 0)))
             if (folder / "a").exists():
                 assert mode(folder / "a") == 0o755
             if (folder / "a/b").exists():
@@ -308,9 +309,10 @@ def test_another_user_never_reads_a_secret(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "a/./x", "", "/", "..", "a/x\0y"])
 def test_a_path_out_of_the_root_is_refused(tmp_path: Path, path: str) -> None:
     with Root(tmp_path) as root:
-        for attempt in (lambda: root.write(path, b"1"), lambda: root.make_directory(path)):
-            with pytest.raises(Outside):
-                attempt()
+        with pytest.raises(Outside):
+            root.write(path, b"1")
+        with pytest.raises(Outside):
+            root.make_directory(path)
     assert list(tmp_path.iterdir()) == []
 
 
