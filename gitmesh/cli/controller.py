@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from gitmesh.cli.main import Failure, colourful
+from gitmesh.cli.main import Failure, Misused, colourful
 from gitmesh.cli.node import root_option
 from gitmesh.cli.options import format_option
 
@@ -39,28 +39,33 @@ def deploy(root: Path, origin: str | None, key: Path | None, cache: Path | None,
     from gitmesh.cli.genesis import CONTROLLER_KEY
     from gitmesh.deploy.run import Controller
     from gitmesh.host.installed import NotInstalled, read_installed
-    from gitmesh.repo.transport import Rejected, RepoError
+    from gitmesh.repo.transport import Rejected, RepoError, without_credentials
     from gitmesh.report import terminal
     from gitmesh.trust.keys import KeyRefused, SigningKey, read_key
     from gitmesh.trust.refused import Refused
 
     key = key or root / CONTROLLER_KEY
     try:
-        url = origin or read_installed(root).origin
+        url = read_installed(root).origin if origin is None else origin
         signing = read_key(key, SigningKey)
-    except NotInstalled:
-        raise Failure("no --origin, and this node has not enrolled", "gitmesh deploy --origin URL") from None
+    except NotInstalled as wrong:
+        raise Failure(f"no --origin, and {wrong}", "gitmesh deploy --origin URL --key FILE") from None
     except KeyRefused as wrong:
         raise Failure(wrong.message, wrong.fix) from None
     except FileNotFoundError:
-        raise Failure(f"{key} is not there", "gitmesh deploy --key FILE") from None
+        raise Failure(
+            f"{key} is not there: genesis made the controller's key on the node that holds `mesh-vault`",
+            "gitmesh deploy --key FILE",
+        ) from None
+    if not url:
+        raise Misused("--origin is empty", "gitmesh deploy --origin URL")
     cache = cache or root / "var/lib/gitmesh/controller.git"
     try:
         done = Controller(cache, url, signing, int(time.time())).deploy()
     except Rejected:
         raise Failure("another deploy came first", "gitmesh deploy") from None
     except Refused as wrong:
-        raise Failure(f"what stands on {url} is not this mesh's: {wrong}") from None
+        raise Failure(f"what stands on {without_credentials(url)} is not this mesh's: {wrong}") from None
     except RepoError as wrong:
         raise Failure(wrong.message, wrong.command) from None
     if form == "json":
@@ -78,7 +83,7 @@ def deploy(root: Path, origin: str | None, key: Path | None, cache: Path | None,
             click.echo(terminal.render(done.refusals, done.files, colour=colourful(sys.stdout)), nl=False)
         click.echo(_said(done.seq, done.pushed, bool(done.refusals)))
         for node in done.absent:
-            click.echo(f"  {node} has not enrolled: gitmesh enrol {node}")
+            click.echo(f"  {node} has not enrolled: gitmesh enrol {node} --origin URL --root-sha256 HEX")
     if done.refusals:
         sys.exit(3)
 

@@ -7,44 +7,67 @@ PostgreSQL from the distribution's package where gitmesh says that the container
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from gitmesh.assets import asset
-from gitmesh.cli.demo_postgres import PostgresServer, find_postgres
+from gitmesh.cli.demo_postgres import PostgresFailed, PostgresServer, find_postgres
 from gitmesh.cli.main import Failure
 from gitmesh.repo.edit import put
+from gitmesh.repo.transport import environment
 
 NODES = ("delphi", "sparta", "athens")
 
 
-@click.command(epilog="Example: gitmesh demo --keep /tmp/hellas")
+@click.command(epilog="Example: gitmesh demo --keep hellas")
 @click.option(
     "--keep", type=click.Path(path_type=Path), help="Make the mesh in this new folder, and leave it there."
 )
 def demo(keep: Path | None) -> None:
-    """Show gitmesh at work: three nodes, one git repo and a real PostgreSQL on this machine."""
+    """Show gitmesh at work: three nodes, one git repo and a real PostgreSQL on this machine.
+
+    It takes half a minute, needs neither root nor a network, and stops what it started.
+    """
     if keep is not None and keep.exists():
-        raise Failure(f"{keep} exists already", f"rm -r {keep}")
-    folder = keep or Path(tempfile.mkdtemp(prefix="gitmesh-demo-"))
+        raise Failure(f"{keep} exists already", f"gitmesh demo --keep {keep}-2")
+    folder = Path(tempfile.mkdtemp(prefix="gitmesh-demo-")) if keep is None else keep.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     # PostgreSQL does not run as root: as root it runs as `postgres`, which has to reach its folder.
     folder.chmod(0o755)
     story = Story(folder)
     try:
-        story.tell()
+        with _signals_end_it():
+            story.tell()
     finally:
         story.end()
-    click.echo(f"\nEverything is in {folder}: the clone in mesh, the nodes' files in nodes.")
+        click.echo(f"\nEverything is in {folder}: the clone in mesh, the nodes' files in nodes.")
+
+
+@contextlib.contextmanager
+def _signals_end_it() -> Iterator[None]:
+    """Ended by a signal, the demo still stops PostgreSQL, as it does after Ctrl-C."""
+
+    def end(number: int, _: object) -> None:
+        sys.exit(128 + number)
+
+    before = {each: signal.signal(each, end) for each in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 @dataclass
@@ -130,6 +153,7 @@ class Story:
                 "enrol", name, "--root", str(self.node(name)), "--origin", self.origin, "--root-sha256", root,
                 "--repo", str(self.mesh), quiet=name != "athens",
             )  # fmt: skip
+        click.echo("(and the same on sparta and delphi)")
         self._run("check")
 
     def deploy(self) -> None:
@@ -143,10 +167,12 @@ class Story:
     def pull(self) -> None:
         """Step 4."""
         _say(4, "Each node pulls by itself. The vault on delphi makes what is asked for and seals it:")
+        click.echo()
         self._round()
         self._run("status", expect=None)
         if self._start_postgres():
             click.echo("\nSparta's files are there, so its PostgreSQL starts (the demo plays the container).")
+        click.echo("\nThe nodes pull on until nothing changes:")
         for _ in range(6):
             if not self._round():
                 break
@@ -159,27 +185,32 @@ class Story:
         for name in ("GITEA__database__HOST", "GITEA__database__NAME", "GITEA__database__USER",
                      "GITEA__database__PASSWD__FILE", "GITEA__server__ROOT_URL"):  # fmt: skip
             click.echo(f"  {name}={described.get(name, '(waiting)')}")
-        for each in sorted((self.node("athens") / "run/gitmesh/secrets/gitea@athens").rglob("*")):
+        secrets = self.node("athens") / "run/gitmesh/secrets/gitea@athens"
+        for each in sorted(secrets.rglob("*")):
             if each.is_file():
-                mode = each.stat().st_mode & 0o777
-                click.echo(
-                    f"  {mode:04o} {each.relative_to(self.node('athens'))}  ******** ({each.stat().st_size} bytes)"
-                )
+                found = each.stat()
+                shown = each.relative_to(secrets / "gitea")
+                click.echo(f"  {found.st_mode & 0o777:04o} /{shown}  ******** ({found.st_size} bytes)")
         if self.server is not None:
             self._log_in(described)
+        else:
+            click.echo("\nThere is no server to log in to: apt-get install postgresql, and try again.")
 
     def repeat(self) -> None:
         """Step 6."""
         _say(6, "Deploy and pull once more. Nothing is new, so nothing changes:")
         self._deploy()
+        click.echo()
         self._round()
         click.echo(
             textwrap.dedent(
                 """
                 What to look at, and to try next:
-                  git log deploy    what was approved, deploy by deploy (git fetch first)
-                  gitmesh status    who runs, who waits on whom, what failed
-                  gitmesh explain ambiguous-provider"""
+                  cd FOLDER/mesh, below; then
+                  git fetch && git log -p origin/deploy   what was approved, deploy by deploy
+                  gitmesh status                          who runs, who waits on whom, what failed
+                  gitmesh set gitea@athens web.name code.example.org && git diff
+                  gitmesh explain ambiguous-provider      what a refusal means, and the ways out"""
             )
         )
 
@@ -206,13 +237,19 @@ class Story:
     def _round(self) -> bool:
         """One pull on each node, as their timers would; whether anything changed."""
         changed = False
+        quiet = []
         for name in NODES:
             done = _gitmesh(self.folder, "pull", "--root", str(self.node(name)), "--format", "json")
             if done.returncode not in (0, 75):
                 raise Failure(f"the pull of {name} failed:\n{done.stdout}")
             pulled = json.loads(done.stdout)
             changed = changed or pulled["changed"]
-            click.echo(f"  {name}: {pulled['summary']}")
+            if pulled["summary"] == "nothing new":
+                quiet.append(name)
+            else:
+                click.echo(f"  {name}: {pulled['summary']}")
+        if quiet:
+            click.echo(f"  {', '.join(quiet)}: nothing new")
         return changed
 
     def _start_postgres(self) -> bool:
@@ -237,7 +274,14 @@ class Story:
             int(publish["port"]),
             log=self.folder / "postgres.log",
         )
-        self.server.start()
+        try:
+            self.server.start()
+        except (PostgresFailed, OSError) as wrong:
+            self.server = None
+            click.echo(f"\nPostgreSQL does not start here, so sparta keeps waiting: {wrong}")
+            if os.geteuid() == 0 and not _open_to_all(self.folder):
+                click.echo(f"The user `postgres` can't reach {self.folder}; take another folder for --keep.")
+            return False
         return True
 
     def _container(self, node: str, assignment: str) -> dict[str, list[dict[str, str]]]:
@@ -295,7 +339,13 @@ def _gitmesh(where: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def _git(where: Path, *arguments: str) -> None:
     names = {"GIT_AUTHOR_NAME": "Ada", "GIT_AUTHOR_EMAIL": "ada@example.org"}
     names |= {key.replace("AUTHOR", "COMMITTER"): value for key, value in names.items()}
-    subprocess.run(["git", *arguments], cwd=where, check=True, env={**os.environ, **names})
+    # Without the person's own settings: a commit here is signed by nobody and runs no hook.
+    subprocess.run(["git", *arguments], cwd=where, check=True, env={**environment(), **names})
+
+
+def _open_to_all(folder: Path) -> bool:
+    """Whether every folder on the way can be passed by anyone."""
+    return all(each.stat().st_mode & 0o001 for each in (folder, *folder.parents))
 
 
 def _short(text: str, folder: Path) -> str:

@@ -156,8 +156,15 @@ class PostgresServer:
 
 def _user() -> int | None:
     """Whom the server runs as: PostgreSQL refuses to run as root."""
-    return pwd.getpwnam("postgres").pw_uid if os.geteuid() == 0 else None
+    return _postgres().pw_uid if os.geteuid() == 0 else None
 
 
 def _group() -> int | None:
-    return pwd.getpwnam("postgres").pw_gid if os.geteuid() == 0 else None
+    return _postgres().pw_gid if os.geteuid() == 0 else None
+
+
+def _postgres() -> pwd.struct_passwd:
+    try:
+        return pwd.getpwnam("postgres")
+    except KeyError:
+        raise PostgresFailed("it refuses to run as root, and there is no user `postgres` here") from None

@@ -56,10 +56,13 @@ class Failure(click.ClickException):
         self.command = command
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Say it on standard error."""
-        click.echo(f"error: {self.message}", file=file, err=file is None)
-        if self.command is not None:
-            click.echo(f"  try: {self.command}", file=file, err=file is None)
+        """Say it on standard error. A remote, a file's name or a backend may have worded part of it, so
+        nothing of it is left that a terminal would obey (F6)."""
+        from gitmesh.report.located import safe  # here, since most commands end well
+
+        lines = [f"error: {self.message}", *([] if self.command is None else [f"  try: {self.command}"])]
+        for line in "\n".join(lines).split("\n"):
+            click.echo(safe(line), file=file, err=file is None)
 
 
 class Misused(Failure):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gitmesh.cli.main import Failure, Misused, nearest
+from gitmesh.cli.main import Failure, Misused
 from gitmesh.cli.options import format_option, repo_option
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ root_option = click.option(
     help="The folder that stands for the machine's root.",
 )
 STALE = 75
+_NAME = r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?"
 
 
 @click.command(epilog="Example: gitmesh genesis --repo ~/hellas")
@@ -48,18 +49,24 @@ def genesis(repo: Path | None, root: Path, root_key: Path | None, show: bool) ->
     if show:
         click.echo(root_digest(opened.folder))
         return
-    begun = begin(opened, root, root_key, int(time.time()))
+    try:
+        begun = begin(opened, root, root_key, int(time.time()))
+    except PermissionError as wrong:
+        raise _not_root(wrong, "gitmesh genesis") from None
     click.echo(f"made, on node {begun.node}:")
     for path, what in begun.files.items():
-        click.echo(f"  {path}  {what}")
+        click.echo(f"  {path}  {what}{' (it was there already)' if path in begun.kept else ''}")
     click.echo(f"the first root's sha256, which each node is enrolled with:\n  {begun.sha256}")
-    click.echo(
-        "Take the root's key and the recovery key off this machine now. Then commit trust/1.root.json."
-    )
+    away = "the recovery key" if root_key else "the root's key and the recovery key"
+    click.echo(f"Take {away} off this machine now. Then commit trust/1.root.json.")
+
+
+def _not_root(wrong: PermissionError, command: str) -> Failure:
+    return Failure(f"{wrong.filename}: {wrong.strerror}; it is root's, or choose --root", f"sudo {command}")
 
 
 @click.command(
-    epilog="Example: gitmesh enrol athens --origin ssh://git@git.example.org/hellas.git --root-sha256 …"
+    epilog="Example: gitmesh enrol athens --origin ssh://git@git.example.org/hellas.git --root-sha256 $SHA256"
 )
 @click.argument("node")
 @root_option
@@ -80,24 +87,32 @@ def enrol(
     """
     import re
 
-    from gitmesh.cli.genesis import install, publish_keys
+    from gitmesh.cli.genesis import install, known_node, publish_keys, unclaimed
+    from gitmesh.cli.opened import open_mesh
 
+    root_sha256 = root_sha256.strip().lower()
     if not re.fullmatch(r"[0-9a-f]{64}", root_sha256, re.ASCII):
         raise Misused("--root-sha256 is 64 hex digits", "gitmesh genesis --show")
-    keys = install(node, root, origin, mailbox or origin, root_sha256)
+    if not re.fullmatch(_NAME, node, re.ASCII):
+        raise Misused("NODE is a node's name: a-z, 0-9 and - inside, at most 63 characters")
+    path = None
+    if repo is not None:
+        opened = open_mesh(repo)
+        path = known_node(opened, node)
+        unclaimed(opened, node, root)
+    try:
+        keys = install(node, root, origin, mailbox or origin, root_sha256)
+    except PermissionError as wrong:
+        raise _not_root(wrong, f"gitmesh enrol {node} …") from None
     line = f"keys: {{sign: '{keys.sign}', seal: '{keys.seal}', epoch: {keys.epoch}}}"
-    if repo is None:
+    if path is None:
         click.echo(f"put this line into nodes/{node}.yaml, and commit it:\n{line}")
         return
-    path = repo / "nodes" / f"{node}.yaml"
-    if not path.is_file():
-        known = [each.stem for each in (repo / "nodes").glob("*.yaml")]
-        raise Misused(f"{path} is not there{nearest(node, known)}")
     publish_keys(path, keys)
     click.echo(f"{path}: {line}\nnext: commit it, and let a deploy approve it")
 
 
-@click.command(epilog="Example: gitmesh pull --root /tmp/athens --format json")
+@click.command(epilog="Example: gitmesh pull --format json")
 @root_option
 @format_option
 def pull(root: Path, form: str) -> None:
@@ -106,6 +121,7 @@ def pull(root: Path, form: str) -> None:
     A document that does not count changes nothing: what runs keeps running, and the exit code is 75.
     """
     from gitmesh.host.installed import NotInstalled, read_installed
+    from gitmesh.host.memory import keep_private
     from gitmesh.host.pull import Busy
     from gitmesh.host.pull import pull as pull_once
     from gitmesh.host.state import StateDamaged
@@ -114,6 +130,7 @@ def pull(root: Path, form: str) -> None:
     from gitmesh.trust.refused import Refused
     from gitmesh.vault.sops import SopsFailed, Unreadable
 
+    keep_private()
     try:
         pulled = pull_once(read_installed(root), int(time.time()))
     except NotInstalled as wrong:
@@ -126,6 +143,8 @@ def pull(root: Path, form: str) -> None:
         raise Failure(str(wrong)) from None
     except (Unreadable, SopsFailed) as wrong:
         raise Failure(f"the vault's store: {wrong}") from None
+    except PermissionError as wrong:
+        raise _not_root(wrong, "gitmesh pull") from None
     except OSError as wrong:
         raise Failure(f"{wrong.filename or root}: {wrong.strerror}") from None
     except (Refused, RepoError) as wrong:
@@ -143,7 +162,9 @@ def _show_refused(why: str, form: str) -> None:
         said = {"v": 1, "changed": False, "summary": f"refused: {why}", "deploy": 0, "stale": why}
         click.echo(json.dumps(said))
     else:
-        click.echo(f"refused: {why}; nothing was accepted before, so nothing runs", err=True)
+        from gitmesh.report.located import safe
+
+        click.echo(safe(f"refused: {why}; nothing was accepted before, so nothing runs"), err=True)
 
 
 def summary(pulled: Pulled) -> str:
@@ -154,6 +175,15 @@ def summary(pulled: Pulled) -> str:
     waits = sorted({f"{each.assignment} on {each.on}" for each in pulled.waiting})
     said = "; ".join(parts) or "nothing new"
     return said + (f"; waiting: {', '.join(waits)}" if waits else "")
+
+
+def _heading(pulled: Pulled) -> str:
+    """The first line of the text: how much follows it."""
+    if pulled.stale:
+        return summary(pulled)
+    counts = {"new": len(pulled.new), "waiting": len(pulled.waiting), "failed": len(pulled.failed)}
+    said = [f"{count} {what}" for what, count in counts.items() if count]
+    return f"deploy {pulled.seq}: {', '.join(said) or 'nothing new'}"
 
 
 def _as_json(pulled: Pulled) -> str:
@@ -177,9 +207,12 @@ def _as_json(pulled: Pulled) -> str:
 
 
 def _as_text(pulled: Pulled) -> str:
-    lines = [f"{pulled.node}: {summary(pulled)}"]
+    from gitmesh.report.located import safe
+
+    lines = [f"{pulled.node}: {_heading(pulled)}"]
     lines += [f"  new: {each}" for each in pulled.new]
     lines += [f"  waiting: {each.assignment} on {each.on} for {each.requirement}" for each in pulled.waiting]
     lines += [f"  failed: {each.subject}: {each.message}" for each in pulled.failed]
     lines += [f"  note: {each}" for each in pulled.remarks]
-    return "\n".join(lines)
+    # What a backend or the vault's node says of a failure is theirs: no terminal is to obey it (F6).
+    return "\n".join(map(safe, lines))

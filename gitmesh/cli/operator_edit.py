@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from gitmesh.cli import complete
 from gitmesh.cli.draft import (
     Draft,
     check_pin,
@@ -29,8 +30,8 @@ from gitmesh.report.terminal import render
 
 
 @click.command(epilog="Example: gitmesh assign gitea athens --use smtp --set web.name=git.example.org")
-@click.argument("module")
-@click.argument("node")
+@click.argument("module", shell_complete=complete.modules)
+@click.argument("node", shell_complete=complete.nodes)
 @click.option("--pin", "pins", multiple=True, metavar="REQUIREMENT=PROVIDER", help="Choose who answers.")
 @click.option("--set", "values", multiple=True, metavar="KEY=VALUE", help="Give an operator's value.")
 @click.option("--use", "uses", multiple=True, metavar="REQUIREMENT", help="Use an optional requirement.")
@@ -133,8 +134,8 @@ def _ask(requirement: str, candidates: dict[str, str]) -> str:
 
 
 @click.command(epilog="Example: gitmesh unassign gitea athens")
-@click.argument("module")
-@click.argument("node")
+@click.argument("module", shell_complete=complete.assigned_modules)
+@click.argument("node", shell_complete=complete.assigned_nodes)
 @repo_option
 def unassign(module: str, node: str, repo: Path | None) -> None:
     """Remove MODULE from NODE. Its data stays on the node until it is purged.
@@ -167,9 +168,9 @@ def _consumers(opened: Opened, id_: str) -> list[tuple[str, str]]:
 
 
 @click.command(epilog="Example: gitmesh pin gitea@athens database postgres@sparta")
-@click.argument("assignment")
-@click.argument("requirement")
-@click.argument("provider")
+@click.argument("assignment", shell_complete=complete.assignments)
+@click.argument("requirement", shell_complete=complete.pinnable)
+@click.argument("provider", shell_complete=complete.providers)
 @repo_option
 def pin(assignment: str, requirement: str, provider: str, repo: Path | None) -> None:
     """Choose who answers a REQUIREMENT of an ASSIGNMENT.
@@ -189,8 +190,8 @@ def pin(assignment: str, requirement: str, provider: str, repo: Path | None) -> 
     context_settings={"ignore_unknown_options": True},
     epilog="Example: gitmesh set gitea@athens web.name git.example.org",
 )
-@click.argument("assignment")
-@click.argument("key")
+@click.argument("assignment", shell_complete=complete.assignments)
+@click.argument("key", shell_complete=complete.keys)
 @click.argument("value", type=click.UNPROCESSED)
 @repo_option
 def set_value(assignment: str, key: str, value: str, repo: Path | None) -> None:

@@ -1,4 +1,8 @@
-"""What a deploy writes: the deploy branch for people, and one small ref for each reader (SECURITY §1.3)."""
+"""What a deploy writes: the deploy branch for people, and one small ref for each reader (SECURITY §1.3).
+
+mesh.yaml names the branch, and so can rename it or fail to load. The next deploy and the vault therefore
+find the branch's commit under a name that is always the same, `WHOLE`.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gitmesh.repo.objects import parents_of, read_files, tree_of, write_commit
+from gitmesh.repo.objects import folders_of, parents_of, read_files, tree_of, trees_of, write_commit
 from gitmesh.repo.transport import Update, fetch, init_bare, push, remote_refs
 
 FRESH = "refs/gitmesh/fresh"
+WHOLE = "refs/gitmesh/whole"
+LIMIT = 1 << 28
+"""The longest file of a deploy, in bytes: the record of a large mesh."""
 _MAIN = "refs/heads/main"
 _ABSENT = ""
 """The lease on a ref that must not be there yet."""
@@ -28,18 +35,29 @@ def shard_ref(shard: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """The deploy branch, and how many of its commits are kept."""
+    """The deploy branch, and how many of its commits are kept; without a name it stays where it is."""
 
-    name: str
+    name: str | None
     keep: int
+
+    @property
+    def refs(self) -> tuple[str, ...]:
+        """The refs that are at its commit."""
+        return (WHOLE,) if self.name is None else (f"refs/heads/{self.name}", WHOLE)
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What stood on origin at the last fetch: commits by ref, and the deploy branch's files."""
+    """What stood on origin at the last fetch: commits by ref, and the last deploy's commit and files."""
 
     refs: Mapping[str, str]
+    commit: str | None
     files: Mapping[str, bytes]
+
+    @property
+    def lost(self) -> bool:
+        """Whether something was deployed, and its whole is gone."""
+        return self.commit is None and bool(self.refs)
 
 
 def fetch_main(cache: Path, origin: str) -> str | None:
@@ -51,11 +69,11 @@ def fetch_main(cache: Path, origin: str) -> str | None:
 
 def look(cache: Path, origin: str, branch: Branch) -> Seen:
     """Fetch what stands of earlier deploys on `origin` into `cache`."""
-    patterns = (f"refs/heads/{branch.name}", FRESH, shard_ref("*"), node_ref("*"))
+    patterns = (*branch.refs, FRESH, shard_ref("*"), node_ref("*"))
     names = sorted(remote_refs(origin, patterns))
     refs = fetch(cache, origin, names)
-    tip = refs.get(f"refs/heads/{branch.name}")
-    return Seen(refs, {} if tip is None else read_files(cache, tip))
+    tip = next((refs[ref] for ref in (WHOLE, *branch.refs) if ref in refs), None)
+    return Seen(refs, tip, {} if tip is None else read_files(cache, tip, LIMIT))
 
 
 def small_refs(files: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:
@@ -82,43 +100,49 @@ def publish(
 ) -> tuple[str, ...]:
     """Push the deploy branch and every small ref that differs, all or nothing; returns the refs pushed.
 
-    A ref whose content is as it was keeps its commit, so that a node with nothing new receives nothing.
+    A ref whose content is as it was keeps its commit, so that a node with nothing new receives nothing. The
+    cache is not synced to disk: it holds nothing that origin lacks, and a broken one is made anew.
     Raises `Rejected` where another deploy came first.
     """
-    updates = _advance(cache, branch, seen, files, note, now)
+    whole = _advance(cache, branch, seen, files, note, now)
+    updates = [
+        Update(ref, whole, seen.refs.get(ref, _ABSENT)) for ref in branch.refs if seen.refs.get(ref) != whole
+    ]
     wanted = small_refs(files)
+    trees = trees_of(cache, {seen.refs[ref] for ref in wanted if ref in seen.refs})
+    # A node's ref holds what the whole has in the node's folder, so that its tree needs no second look.
+    folders = {node_ref(node): tree for node, tree in folders_of(cache, whole, "nodes").items()}
     for ref, held in sorted(wanted.items()):
-        old = seen.refs.get(ref)
-        new = write_commit(cache, held, (), note, now, _AUTHOR)
-        if old is None or tree_of(cache, old) != tree_of(cache, new):
-            updates.append(Update(ref, new, old or _ABSENT, force=True))
+        old = seen.refs.get(ref, _ABSENT)
+        if old and trees[old] == folders.get(ref):
+            continue
+        new = _commit(cache, held, (), note, now)
+        if not old or trees[old] != tree_of(cache, new):
+            updates.append(Update(ref, new, old))
     for ref, old in sorted(seen.refs.items()):
         if ref.startswith(("refs/gitmesh/shard/", "refs/gitmesh/node/")) and ref not in wanted:
-            updates.append(Update(ref, None, old, force=True))
+            updates.append(Update(ref, None, old))
     if updates:
         push(cache, origin, updates, atomic=True)
     return tuple(each.ref for each in updates)
 
 
-def _advance(
-    cache: Path, branch: Branch, seen: Seen, files: Mapping[str, bytes], note: str, now: int
-) -> list[Update]:
-    """The branch's new commit, where its files differ. Twice `keep` commits are cut back to `keep`."""
-    if dict(files) == dict(seen.files):
-        return []
-    ref, keep = f"refs/heads/{branch.name}", branch.keep
-    old = seen.refs.get(ref)
-    history = _history(cache, old)
-    parent = old
-    if len(history) >= 2 * keep:
+def _advance(cache: Path, branch: Branch, seen: Seen, files: Mapping[str, bytes], note: str, now: int) -> str:
+    """The commit of `files`, a new one where they differ. Twice `keep` commits are cut back to `keep`."""
+    parent = seen.commit
+    if parent is not None and dict(files) == dict(seen.files):
+        return parent
+    history = _history(cache, parent)
+    if len(history) >= 2 * branch.keep:
         parent = None
-        for commit in reversed(history[: keep - 1]):
-            parents = () if parent is None else (parent,)
-            parent = write_commit(
-                cache, read_files(cache, commit), parents, "an earlier deploy", now, _AUTHOR
-            )
-    commit = write_commit(cache, files, () if parent is None else (parent,), note, now, _AUTHOR)
-    return [Update(ref, commit, old or _ABSENT, force=True)]
+        for commit in reversed(history[: branch.keep - 1]):
+            held = read_files(cache, commit, LIMIT)
+            parent = _commit(cache, held, () if parent is None else (parent,), "an earlier deploy", now)
+    return _commit(cache, files, () if parent is None else (parent,), note, now)
+
+
+def _commit(cache: Path, files: Mapping[str, bytes], parents: tuple[str, ...], note: str, now: int) -> str:
+    return write_commit(cache, files, parents, note, now, _AUTHOR, durable=False)
 
 
 def _history(cache: Path, commit: str | None) -> list[str]:

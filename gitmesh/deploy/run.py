@@ -8,23 +8,23 @@ from pathlib import Path
 
 from gitmesh.core.compose import compose
 from gitmesh.core.model import Mesh
-from gitmesh.core.record import EMPTY, from_json, to_json
+from gitmesh.core.record import EMPTY, Record, from_json, to_json
 from gitmesh.core.refusal import Refusal, ordered
 from gitmesh.core.resolve import Resolution, resolve
-from gitmesh.deploy.publish import Branch, Seen, fetch_main, look, publish
+from gitmesh.deploy.publish import LIMIT, WHOLE, Branch, Seen, fetch_main, look, publish
 from gitmesh.deploy.slices import declaration_blob, shards, slices
 from gitmesh.repo.load import load
 from gitmesh.repo.objects import tree_of
-from gitmesh.repo.transport import RepoError
+from gitmesh.repo.transport import Damaged, RepoError, rebuild, without_credentials
 from gitmesh.repo.tree import open_tree
 from gitmesh.trust import canonical
 from gitmesh.trust.counters import Counters
-from gitmesh.trust.documents import Approval, Deploy, Source, payload_of, signed
+from gitmesh.trust.documents import Approval, Deploy, Source, payload_of, read_shard, signed
 from gitmesh.trust.envelope import Kind, read_unverified
 from gitmesh.trust.keys import SigningKey
 from gitmesh.trust.refused import Refused, Why
 from gitmesh.trust.root import TrustedRoot, open_root
-from gitmesh.trust.verify import Bundle, Head, verify_head, walk_roots
+from gitmesh.trust.verify import Bundle, Head, open_slice, verify_head, walk_roots
 
 APPROVAL_LIFE = 90 * 86400
 """Seconds that an approval is valid where a merge approves; renewed at each deploy."""
@@ -33,7 +33,6 @@ RENEW_AFTER = 86400
 SPEC = "1"
 """The version of what a resolution means; part of every approval, so that it can be reproduced."""
 _SIGNED = ("approval.json", "deploy.json")
-_RECORD_LIMIT = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,31 +62,47 @@ class Controller:
 
     def deploy(self) -> Deployed:
         """Deploy origin's main. Raises `Refused` where what stands on origin is not this mesh's, `RepoError`,
-        and `Rejected` where another deploy came first."""
+        and `Rejected` where another deploy came first. A damaged cache is made anew."""
+        try:
+            return self._deploy()
+        except Damaged:
+            rebuild(self.cache)
+            return self._deploy()
+
+    def _deploy(self) -> Deployed:
         commit = fetch_main(self.cache, self.origin)
         if commit is None:
-            raise RepoError(f"{self.origin} has no branch main", "git push origin main")
+            raise RepoError(f"{without_credentials(self.origin)} has no branch main", "git push origin main")
         tree = open_tree(self.cache, commit)
         trusted = newest_root(tree.files)
+        self._check_key(trusted)
         mesh, found = load(tree.files)
-        branch = Branch(mesh.branch, mesh.keep)
+        # A mesh.yaml that does not load has no id, and does not say which branch it is.
+        branch = Branch(mesh.branch if mesh.id else None, mesh.keep)
         seen = look(self.cache, self.origin, branch)
         head = self._standing(seen, trusted)
-        kept = seen.files.get("record.json")
-        record = EMPTY if kept is None else from_json(canonical.decode(kept, _RECORD_LIMIT))
-        resolution = resolve(mesh, record)
+        resolution = resolve(mesh, EMPTY if head is None else _record(seen.files, head))
         refusals = ordered([*tree.refusals, *found, *resolution.refusals])
         roots = {path: blob for path, blob in tree.files.items() if path.startswith("trust/")}
         if not refusals:
             seq, pushed = self._publish(branch, seen, head, trusted, content(resolution) | roots, commit)
         elif head is not None:
             # One bad merge freezes nothing: what was approved last stays so while main is mended (G5).
-            approved = {path: blob for path, blob in seen.files.items() if path not in _SIGNED}
+            approved = approved_files(seen.files, head)
             source = head.approval.source.commit
             seq, pushed = self._publish(branch, seen, head, trusted, approved | roots, source)
         else:
             seq, pushed = 0, ()
         return Deployed(commit, seq, pushed, tree.files, refusals, _absent(mesh))
+
+    def _check_key(self, trusted: TrustedRoot) -> None:
+        """A deploy signed by a key without the roles would be published, and every node would refuse it."""
+        roles = trusted.root.roles
+        if self.key.public_text not in roles.deployer.keys or self.key.public_text not in roles.approver.keys:
+            raise RepoError(
+                f"root {trusted.root.version} does not name {self.key.public_text} as the controller's key",
+                "gitmesh deploy --key FILE",
+            )
 
     def _publish(
         self,
@@ -116,6 +131,9 @@ class Controller:
 
     def _standing(self, seen: Seen, trusted: TrustedRoot) -> Head | None:
         """What stands on origin, verified; None before the first deploy. What only expired counts here."""
+        if seen.lost:
+            # To begin anew would give out identities and ports anew as well (G1).
+            raise Refused(Why.MISSING, f"{WHOLE} is gone, and with it the record of what must not move")
         if not seen.files:
             return None
         bundle = Bundle.from_files(seen.files)
@@ -180,6 +198,35 @@ def content(resolution: Resolution) -> dict[str, bytes]:
     files |= {f"shards/{name}.json": canonical.encode(each) for name, each in shards(slice_blobs).items()}
     files["record.json"] = canonical.encode(to_json(resolution.record, resolution.mesh.id))
     return files
+
+
+def _record(files: Mapping[str, bytes], head: Head) -> Record:
+    """The record that was approved. Raises `Refused` for any other: whoever can write to origin would else
+    move ports, identities and providers."""
+    blob = files.get("record.json")
+    if blob is None or canonical.digest(blob) != head.approval.record_sha256:
+        raise Refused(Why.DIGEST, "record.json: not the bytes that were approved")
+    return from_json(canonical.decode(blob, LIMIT))
+
+
+def approved_files(files: Mapping[str, bytes], head: Head) -> dict[str, bytes]:
+    """What `head` approves of a deploy's files, which is what a renewal signs again: record, shards, slices,
+    and declarations. Raises `Refused` where one is missing or is not the bytes that were approved."""
+    _record(files, head)
+    found = {"record.json": files["record.json"]}
+    for name in head.approval.shards:
+        shard = files.get(f"shards/{name}.json")
+        if shard is None or canonical.digest(shard) != head.approval.shards[name]:
+            raise Refused(Why.DIGEST, f"shard {name}: not the bytes that were approved")
+        found[f"shards/{name}.json"] = shard
+        for node in read_shard(shard):
+            place = f"nodes/{node}/declaration.json"
+            found[f"nodes/{node}/slice.json"] = files.get(f"nodes/{node}/slice.json", b"")
+            found[place] = files.get(place, b"")
+            slice_ = open_slice(head.approval, node, shard, found[f"nodes/{node}/slice.json"])
+            if canonical.digest(found[place]) != slice_.declaration_sha256:
+                raise Refused(Why.DIGEST, f"{place}: not the bytes that were approved")
+    return found
 
 
 def _absent(mesh: Mesh) -> tuple[str, ...]:

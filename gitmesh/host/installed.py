@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gitmesh.repo import document
+from gitmesh.repo.transport import Access
 from gitmesh.trust.keys import SealingKey, SigningKey, read_key
 
 ETC = "etc/gitmesh"
 NODE_FILE = f"{ETC}/node.yaml"
+SSH_FILE = f"{ETC}/ssh_config"
+"""Where it is there, the only ssh configuration of a pull: the key of the node's account, its known hosts."""
 _KEYS = ("node", "origin", "mailbox", "root_sha256")
 
 
@@ -34,6 +37,11 @@ class Installed:
     def seal(self) -> SealingKey:
         """The node's sealing key. Raises `KeyRefused` and OSError."""
         return read_key(self.root / ETC / "keys/seal", SealingKey)
+
+    def access(self) -> Access:
+        """How its remotes are reached: by the node's own `ssh_config`, else as the user's ssh does."""
+        path = self.root / SSH_FILE
+        return Access(ssh=("-F", str(path.absolute()))) if path.exists() else Access()
 
 
 def read_installed(root: Path) -> Installed:

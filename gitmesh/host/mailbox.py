@@ -15,7 +15,7 @@ from gitmesh.core.model import Json
 from gitmesh.fsops import Root
 from gitmesh.host.state import HOME, StateDamaged
 from gitmesh.repo.objects import write_commit
-from gitmesh.repo.transport import Update, push
+from gitmesh.repo.transport import Access, Update, push
 
 _FILE = f"{HOME}/mailbox.json"
 REPORT_EVERY = 3600
@@ -23,11 +23,15 @@ REPORT_EVERY = 3600
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What was said last in one ref: its number, when (seconds), and what, without either."""
+    """What was said last in one ref: its number, when (seconds), and what, without either.
+
+    `pushed` is False until the push is known to have worked: it may have, so the next one has a new number.
+    """
 
     seq: int = 0
     when: int = 0
     said: Json = None
+    pushed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +66,24 @@ def save_outbox(root: Root, outbox: Outbox) -> None:
 
 
 def is_due(sent: Sent, said: Json, now: int, every: int | None = None) -> bool:
-    """Whether `said` is to be said now: it is new, or `every` seconds have passed."""
-    return sent.said != said or (every is not None and now >= sent.when + every)
+    """Whether `said` is to be said now: it is new, or was not pushed, or `every` seconds have passed."""
+    if not said and not sent.said:
+        return False
+    return sent.said != said or not sent.pushed or (every is not None and now >= sent.when + every)
 
 
-def send(cache: Path, mailbox: str, files: Mapping[str, Mapping[str, bytes]], node: str, now: int) -> None:
+def send(
+    cache: Path,
+    mailbox: str,
+    files: Mapping[str, Mapping[str, bytes]],
+    node: str,
+    now: int,
+    access: Access | None = None,
+) -> None:
     """Push each ref's files as one commit without history. Raises `RepoError`."""
     updates = [
         Update(ref, write_commit(cache, held, (), ref.rpartition("/")[2], now, node), None, force=True)
         for ref, held in sorted(files.items())
     ]
     if updates:
-        push(cache, mailbox, updates)
+        push(cache, mailbox, updates, access=access)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from gitmesh.core.declaration import CheckSpec, ConsumerSpec, Declaration, Filled, ProvisionSpec
 from gitmesh.core.model import Json
@@ -11,7 +12,7 @@ from gitmesh.core.waiting import Waiting
 from gitmesh.host.adapters import adapter
 from gitmesh.host.adapters.base import Adapter, Backend, Consumer, Credential, Down, NoAdapter, Rejected, Slow
 from gitmesh.host.authenticate import NoCheck, authenticate
-from gitmesh.host.fill import Filler, SecretValue, Unfilled, Values
+from gitmesh.host.fill import VAULT, Filler, SecretValue, Unfilled, Values
 from gitmesh.trust.documents import Confirm
 from gitmesh.trust.secret import Secret
 
@@ -23,7 +24,7 @@ _OURS = ("vault",)
 class Provided:
     """What came of it: `confirms` by secret, `answers` by the consumer's requirement, and what did not go.
 
-    `waiting`: a backend that is not there yet. `not_run`: adapters and checks of later versions.
+    `waiting`: a backend that can't be reached, for now. `not_run`: adapters and checks of later versions.
     """
 
     confirms: dict[str, Confirm] = field(default_factory=dict)
@@ -52,7 +53,7 @@ def provide(
             try:
                 its = adapter(provision.adapter)
             except NoAdapter:
-                provided.not_run.append(f"{id_}: adapter {provision.adapter} of {contract}")
+                provided.not_run.append(f"{id_}: not run here: adapter {provision.adapter} of {contract}")
                 continue
             for consumer in provision.consumers:
                 _serve(declaration, id_, provision, its, consumer, applying, confirmed, provided)
@@ -84,16 +85,25 @@ def _serve(
     who = Consumer(consumer.to, consumer.as_, consumer.asks, _plain(consumer.serves))
     logins = declaration.secrets[consumer.secret].logins
     assert value.slot in ("a", "b")
-    slot = "a" if value.slot == "a" else "b"
+    slot: Literal["a", "b"] = "a" if value.slot == "a" else "b"
     login = consumer.as_ if logins is None else logins[0 if slot == "a" else 1]
     try:
         _set(its, backend, who, Credential(slot, login, value.value), value, confirmed, provided)
     except Down:
         provided.waiting.append(Waiting(id_, f"{provision.adapter} at {_where(provision)}", consumer.to))
+        _stands(consumer.to, value, confirmed, provided)
     except Slow:
+        _stands(consumer.to, value, confirmed, provided)
         provided.failed.append((id_, f"{provision.adapter} at {_where(provision)} did not answer in time"))
     except Rejected as rejected:
         provided.failed.append((id_, f"{provision.adapter} refused the login of {consumer.to}: {rejected}"))
+
+
+def _stands(to: str, value: SecretValue, confirmed: Mapping[str, Confirm], provided: Provided) -> None:
+    """A backend that can't be asked takes back no confirm of this version."""
+    last = confirmed.get(to)
+    if last is not None and (last.slot, last.version) == (value.slot, value.version):
+        provided.confirms[to] = last
 
 
 def _set(
@@ -146,10 +156,12 @@ def authenticate_all(
                     declaration, filler, id_, check, value.value, _login(declaration, check.secret, value)
                 )
             except NoCheck:
-                provided.not_run.append(f"{id_}: check {check.check}")
-            except (Down, Slow, Rejected, Unfilled) as wrong:
-                message = str(wrong) or "its backend can't be reached"
-                provided.failed.append((id_, f"could not sign in for {check.secret}: {message}"))
+                provided.not_run.append(f"{id_}: not run here: check {check.check}")
+            except Down:
+                on = declaration.secrets[check.secret].by or VAULT
+                provided.waiting.append(Waiting(id_, on, check.secret))
+            except (Slow, Rejected, Unfilled) as wrong:
+                provided.failed.append((id_, f"could not sign in for {check.secret}: {wrong}"))
             else:
                 _confirm(provided, check.secret, value)
 

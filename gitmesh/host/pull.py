@@ -11,41 +11,34 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gitmesh import __version__, fsops
-from gitmesh.core.codec import Malformed, decode, encode
+from gitmesh import fsops
 from gitmesh.fsops import Root
 from gitmesh.host.apply import Outcome, apply
+from gitmesh.host.fetched import Fetched, fetch_documents
 from gitmesh.host.fill import fill
-from gitmesh.host.filled import FilledDeclaration
+from gitmesh.host.filled import FilledDeclaration, Withheld
 from gitmesh.host.installed import Installed
 from gitmesh.host.mailbox import REPORT_EVERY, Outbox, Sent, is_due, load_outbox, save_outbox, send
+from gitmesh.host.policy import POLICY_FILE, Policy, read_policy
 from gitmesh.host.provide import Provided, authenticate_all, provide
 from gitmesh.host.runtimes.files import FilesRuntime
-from gitmesh.host.state import APPLIED, FAILED, HOME, State, StateDamaged
-from gitmesh.host.take import Taken, answers_file, only_vault, take, without_vault
-from gitmesh.repo.objects import read_files
-from gitmesh.repo.transport import Damaged, RepoError, fetch, init_bare, rebuild
+from gitmesh.host.said import document, ref_of, said_confirms, said_now
+from gitmesh.host.state import APPLIED, HOME, State, StateDamaged
+from gitmesh.host.take import Taken, take, without_vault
+from gitmesh.repo.transport import Damaged, RepoError, init_bare, rebuild
 from gitmesh.trust.counters import Counters
-from gitmesh.trust.documents import (
-    Answers,
-    Applied,
-    Confirm,
-    Failed,
-    Report,
-    ReportedWait,
-    shard_of,
-    signed,
-)
+from gitmesh.trust.documents import Failed, ReportedWait
+from gitmesh.trust.documents import State as NodeState
 from gitmesh.trust.envelope import Kind, read_unverified
-from gitmesh.trust.keys import SealingKey, SigningKey, raw_seal
+from gitmesh.trust.keys import KeyRefused, SealingKey, SigningKey
 from gitmesh.trust.refused import Refused
 from gitmesh.trust.root import TrustedRoot, open_root, pinned_root
-from gitmesh.trust.seal import seal_confirms
-from gitmesh.trust.verify import Bundle, OwnKeys, walk_roots
-from gitmesh.vault.run import Vault, is_vault
+from gitmesh.trust.verify import Bundle, OwnKeys, Verified, walk_roots
+from gitmesh.vault.run import Ran, Vault, is_vault
+from gitmesh.vault.sops import SopsFailed, Unreadable
 
 _ROOT_FILE = f"{HOME}/trust/root.json"
 _COUNTERS_FILE = f"{HOME}/trust/state.json"
@@ -113,96 +106,96 @@ class Puller:
         self._sign: SigningKey = installed.sign()
         self._seal: SealingKey = installed.seal()
         self._keys = OwnKeys(self._sign.public_text, self._seal.public_text)
+        self._policy: Policy = read_policy(installed.root)
+        self._damaged: StateDamaged | None = None
 
     def pull(self) -> Pulled:
         """All of it, in order."""
-        accepted = self._state.accepted() or {}
+        accepted = self._accepted()
+        newest = None
         try:
-            taken = self._take_new(accepted)
+            newest = self._take_new(accepted)
         except (Refused, RepoError) as wrong:
             if not accepted:
-                raise
+                raise self._damaged or wrong from None
             self.pulled.stale = str(wrong)
-            taken = self._take(accepted, self._counters().newest)
-        filled = fill(taken.declaration, taken.values)
-        bundle = self._keep(taken)
-        runtime = FilesRuntime(self._root)
-        self.pulled.outcomes = apply(self._root, filled, runtime, now=self.now, bundle=bundle)
-        provided = self._provide(taken)
-        self._tell(taken, filled, provided)
-        if not self.pulled.stale:
-            self._answer(taken, provided)
+        if newest is None:
+            taken = self._take_again(accepted)
+        elif newest.verified.slice.state is NodeState.PAUSED:
+            self._save_counters(newest.counters)
+            self.pulled.remarks.append("paused: nothing new is applied until the node is active again")
+            taken = self._take_again(accepted)
+        else:
+            taken = newest
+            self._keep(newest)
+        provided = Provided() if taken is None else self._apply(taken)
+        if newest is not None:
+            self._answer(newest.verified, taken, provided)
         return self.pulled
 
+    def _apply(self, taken: Taken) -> Provided:
+        self.pulled.seq = taken.verified.deploy.seq
+        self.pulled.failed += [Failed(subject, message) for subject, message in taken.refused]
+        filled = self._fill(taken)
+        runtime = FilesRuntime(self._root)
+        bundle = self._state.accepted_name()
+        self.pulled.outcomes = apply(self._root, filled, runtime, now=self.now, bundle=bundle)
+        provided = self._provide(taken)
+        self._tell(filled, provided)
+        return provided
+
+    def _fill(self, taken: Taken) -> FilledDeclaration:
+        """Everything that can be applied and that this machine allows (SECURITY §1.6 step 8)."""
+        vetoed = self._policy.vetoed(taken.declaration)
+        allowed = {id_: spec for id_, spec in taken.declaration.assignments.items() if id_ not in vetoed}
+        filled = fill(replace(taken.declaration, assignments=allowed), taken.values)
+        refused = [Withheld(id_, "this node", f"/{POLICY_FILE}", why) for id_, why in vetoed.items()]
+        return replace(filled, withheld=(*filled.withheld, *refused))
+
     # --- fetch and verify ------------------------------------------------------------------------------
+
+    def _accepted(self) -> dict[str, bytes]:
+        """What was accepted last; what is damaged of it is fetched again."""
+        try:
+            return self._state.accepted() or {}
+        except StateDamaged as damaged:
+            self._damaged = damaged
+            self.pulled.remarks.append(f"{damaged}: it was fetched and verified again")
+            return {}
 
     def _take_new(self, accepted: Mapping[str, bytes]) -> Taken:
         if not self._cache.exists():
             init_bare(self._cache)
         try:
-            files = self._fetch()
+            fetched = fetch_documents(self._cache, self.installed, accepted)
         except Damaged:
             rebuild(self._cache)
-            files = self._fetch()
-        trusted = self._trusted(files)
-        vault = self._vault(trusted)
-        if vault is not None:
-            files = without_vault(files) | self._run_vault(vault, files, trusted)
-        taken = take(files, trusted, self._counters(), self._keys, self.node, self._seal, self.now)
-        if any(subject == "vault" for subject, _ in taken.refused):
-            # An index that does not count takes back no secret that an earlier one gave.
-            refused = taken.refused
-            old = without_vault(files) | only_vault(accepted)
-            taken = self._take(old, self.now)
-            self.pulled.failed += [Failed(subject, message) for subject, message in refused]
-        return taken
+            fetched = fetch_documents(self._cache, self.installed, accepted)
+        trusted = self._trusted(fetched.files)
+        if is_vault(trusted.root, self.node):
+            self._run_vault(fetched, trusted)
+        counters = self._counters()
+        taken = take(fetched.files, trusted, counters, self._keys, self.node, self._seal, self.now, accepted)
+        return replace(taken, refused=(*fetched.refused, *taken.refused))
 
-    def _take(self, files: Mapping[str, bytes], now: int) -> Taken:
-        trusted = self._trusted(files)
-        return take(files, trusted, self._counters(), self._keys, self.node, self._seal, now)
+    def _take_again(self, accepted: Mapping[str, bytes]) -> Taken | None:
+        """What was accepted last, every signature checked again; its numbers and its age were then (S4).
 
-    def _fetch(self) -> dict[str, bytes]:
-        """Every document for this node, by its path; in one connection where nothing moved to another shard."""
-        count = self._shard_count()
-        mine = {
-            "refs/gitmesh/fresh": "",
-            f"refs/gitmesh/shard/{shard_of(self.node, count)}": "",
-            f"refs/gitmesh/node/{self.node}": "",
-        }
-        sealed = f"refs/gitmesh/sealed/{self.node}"
-        together = self.installed.origin == self.installed.mailbox
-        refs = fetch(self._cache, self.installed.origin, [*mine, *([sealed] if together else [])])
-        if not together:
-            refs |= fetch(self._cache, self.installed.mailbox, [sealed])
-        files: dict[str, bytes] = {}
-        for ref in (*mine, sealed):
-            if ref in refs:
-                files |= read_files(self._cache, refs[ref])
-        actual = _count(files.get("approval.json"))
-        if actual not in (0, count):
-            shard = f"refs/gitmesh/shard/{shard_of(self.node, actual)}"
-            for commit in fetch(self._cache, self.installed.origin, [shard]).values():
-                files |= read_files(self._cache, commit)
-        return files | self._fetch_answers(files)
-
-    def _fetch_answers(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
-        """The answers of the providers that this node's slice names; each signature is checked later."""
+        None, saying why, where it does not count any more: what runs is then left as it is.
+        """
+        if not accepted:
+            return None
         try:
-            slice_ = json.loads(files.get("slice.json", b"{}"))
-            sources = sorted(slice_["answers_from"])
-        except (ValueError, KeyError, TypeError):
-            return {}
-        found = {}
-        refs = {f"refs/gitmesh/answers/{each}/{self.node}": each for each in sources if isinstance(each, str)}
-        if refs:
-            for ref, commit in fetch(self._cache, self.installed.mailbox, sorted(refs)).items():
-                blob = read_files(self._cache, commit).get("answers.json")
-                if blob is not None:
-                    found[answers_file(refs[ref])] = blob
-        return found
-
-    def _shard_count(self) -> int:
-        return _count((self._state.accepted() or {}).get("approval.json")) or 1
+            trusted = open_root(self._root.read(_ROOT_FILE))
+            counters = Counters(root_version=trusted.root.version)
+            issued = read_unverified(accepted["deploy.json"], Kind.DEPLOY).payload["issued"]
+            return take(accepted, trusted, counters, self._keys, self.node, self._seal, int(issued))
+        except (Refused, KeyError) as wrong:
+            self.pulled.remarks.append(
+                f"what was accepted last does not count any more, and runs on untouched: {wrong}"
+            )
+            self.pulled.seq = self._counters().deploy.seq
+            return None
 
     def _trusted(self, files: Mapping[str, bytes]) -> TrustedRoot:
         """The newest root, reached from the one this node trusts; each step is kept before it counts."""
@@ -211,9 +204,18 @@ class Puller:
         except FileNotFoundError:
             first = Bundle.from_files(files).roots.get(1, b"")
             trusted = pinned_root(first, self.installed.root_sha256)
+            self._save_counters(self._counters())
             self._root.write(_ROOT_FILE, trusted.blob, 0o600)
-        trusted, counters, accepted = walk_roots(trusted, Bundle.from_files(files).roots, self._counters())
+        if not self._root.exists(_COUNTERS_FILE):
+            self.pulled.remarks.append(
+                "the numbers it saw before were lost, so that any deploy which has not expired counted"
+            )
+        before = self._counters()
+        trusted, counters, accepted = walk_roots(trusted, Bundle.from_files(files).roots, before)
         if accepted:
+            # A root that takes a key away resets its counter; a kill after either write repeats no more
+            # than that, since the version goes up last.
+            self._save_counters(replace(counters, root_version=before.root_version))
             self._root.write(_ROOT_FILE, trusted.blob, 0o600)
             self._save_counters(counters)
         return trusted
@@ -239,40 +241,57 @@ class Puller:
             pass
         self._root.write(_COUNTERS_FILE, blob, 0o600)
 
-    def _keep(self, taken: Taken) -> str:
+    def _keep(self, taken: Taken) -> None:
         """Counters and bundle are durable before anything is applied (SECURITY §1.6 step 9)."""
-        before = self._counters().deploy.seq
-        self.pulled.seq = taken.verified.deploy.seq
-        if self.pulled.seq > before:
-            self.pulled.new.append(f"took deploy {self.pulled.seq}")
+        seq = taken.verified.deploy.seq
+        if seq > self._counters().deploy.seq:
+            self.pulled.new.append(f"took deploy {seq}")
         self._save_counters(taken.counters)
-        return self._state.accept(self.pulled.seq, taken.files)
+        self._state.accept(seq, taken.files)
 
     # --- the vault -------------------------------------------------------------------------------------
 
-    def _vault(self, trusted: TrustedRoot) -> Vault | None:
-        return Vault.of(self.installed.root, trusted.root) if is_vault(trusted.root, self.node) else None
+    def _run_vault(self, fetched: Fetched, trusted: TrustedRoot) -> None:
+        """The vault runs inside its node's pull: what it seals for this node counts in the same pull.
 
-    def _run_vault(self, vault: Vault, files: Mapping[str, bytes], trusted: TrustedRoot) -> dict[str, bytes]:
-        """The vault runs inside its node's pull: what it seals for this node counts in the same pull."""
-        ran = vault.run(
-            self._cache,
-            self.installed.origin,
-            self.installed.mailbox,
-            files,
-            trusted,
-            self._counters(),
-            self.now,
-        )
+        What stops the vault, such as a store that can't be read, stops nothing else of its node (G9).
+        """
+        try:
+            ran = self._vault(fetched, trusted)
+        except (Refused, RepoError, KeyRefused, Unreadable, SopsFailed) as wrong:
+            fetched.refused.append(("vault", f"it did not run: {wrong}"))
+            return
         self.pulled.new += ran.did
         self.pulled.remarks += ran.remarks
-        return dict(ran.sealed.get(self.node, {}))
+        fetched.files = without_vault(fetched.files) | ran.sealed.get(self.node, {})
+
+    def _vault(self, fetched: Fetched, trusted: TrustedRoot) -> Ran:
+        installed = self.installed
+        vault = Vault.of(installed.root, trusted.root)
+
+        def run() -> Ran:
+            return vault.run(
+                self._cache,
+                installed.origin,
+                installed.mailbox,
+                fetched.files,
+                trusted,
+                self._counters(),
+                self.now,
+                installed.access(),
+            )
+
+        try:
+            return run()
+        except Damaged:
+            rebuild(self._cache)
+            return run()
 
     # --- provide and answer ----------------------------------------------------------------------------
 
     def _provide(self, taken: Taken) -> Provided:
         running = {each.assignment for each in self.pulled.outcomes if each.result == APPLIED}
-        confirmed = self._confirmed(load_outbox(self._root))
+        confirmed = said_confirms(load_outbox(self._root), self.node)
         provided = provide(taken.declaration, running, taken.applying, confirmed)
         authenticate_all(taken.declaration, running, taken.values, confirmed, provided)
         for secret, confirm in provided.confirms.items():
@@ -281,18 +300,7 @@ class Puller:
                 self.pulled.new.append(f"{did} the login of {secret}")
         return provided
 
-    def _confirmed(self, outbox: Outbox) -> dict[str, Confirm]:
-        """What this node confirmed last."""
-        said = outbox.of(self._ref("confirms")).said or {}
-        try:
-            return {secret: decode(Confirm, each) for secret, each in said.items()}
-        except Malformed:
-            return {}
-
-    def _ref(self, kind: str) -> str:
-        return f"refs/gitmesh/{kind}/{self.node}"
-
-    def _tell(self, taken: Taken, filled: FilledDeclaration, provided: Provided) -> None:
+    def _tell(self, filled: FilledDeclaration, provided: Provided) -> None:
         """Put together what the report says."""
         pulled = self.pulled
         pulled.waiting += [
@@ -304,7 +312,7 @@ class Puller:
         pulled.failed += [
             Failed(each.assignment, f"{each.requirement}: {each.why}") for each in filled.withheld
         ]
-        pulled.failed += [Failed(subject, message) for subject, message in (*taken.refused, *provided.failed)]
+        pulled.failed += [Failed(subject, message) for subject, message in provided.failed]
         for outcome in pulled.outcomes:
             pulled.failed += [
                 Failed(outcome.assignment, f"{what}: {why}") for what, why in outcome.failed.items()
@@ -318,83 +326,27 @@ class Puller:
                 "started": outcome.started,
             }  # fmt: skip
             pulled.new += [f"{outcome.assignment}: {verb} {len(each)}" for verb, each in did.items() if each]
-        pulled.remarks += provided.not_run
+        pulled.remarks += [each for each in provided.not_run if each not in pulled.remarks]
 
-    def _answer(self, taken: Taken, provided: Provided) -> None:
+    def _answer(self, newest: Verified, taken: Taken | None, provided: Provided) -> None:
         """Push what is new of this node's own (F7)."""
         outbox = load_outbox(self._root)
         refs = dict(outbox.refs)
-        files: dict[str, dict[str, bytes]] = {}
-        said: dict[str, object] = {
-            self._ref("confirms"): {k: encode(v) for k, v in provided.confirms.items()}
-        }
-        for node, answers in _by_node(taken, provided).items():
-            said[f"refs/gitmesh/answers/{self.node}/{node}"] = answers
-        report = self._report(taken)
-        said[self._ref("report")] = report
-        for ref, value in said.items():
-            sent = outbox.of(ref)
-            every = REPORT_EVERY if value is report else None
-            if is_due(sent, value, self.now, every) and (value or sent.said):
-                refs[ref] = Sent(sent.seq + 1, self.now, value)
-                files[ref] = self._document(ref, refs[ref], taken)
-        if files:
-            save_outbox(self._root, Outbox(refs))
-            send(self._cache, self.installed.mailbox, files, self.node, self.now)
-
-    def _report(self, taken: Taken) -> dict[str, object]:
-        pulled = self.pulled
-        failed = any(each.result == FAILED for each in pulled.outcomes)
-        return {
-            "deploy_seq": taken.verified.deploy.seq,
-            "deploy_sha256": taken.verified.deploy_sha256,
-            "waiting": [encode(each) for each in pulled.waiting],
-            "failed": [encode(each) for each in pulled.failed],
-            "drift": [path for each in pulled.outcomes for path in each.drifted],
-            "orphans": [path for each in pulled.outcomes for path in each.kept],
-            "sha256": taken.verified.slice.declaration_sha256,
-            "result": FAILED if failed else APPLIED,
-            "remarks": list(pulled.remarks),
-        }
-
-    def _document(self, ref: str, sent: Sent, taken: Taken) -> dict[str, bytes]:
-        verified = taken.verified
-        mesh, epoch, said = verified.mesh, verified.slice.epoch, sent.said
-        if ref == self._ref("confirms"):
-            vault = raw_seal(verified.trusted.root.roles.vault.seal)
-            confirms = {secret: decode(Confirm, each) for secret, each in said.items()}
-            blob = seal_confirms(confirms, mesh, self.now, self.node, epoch, sent.seq, self._sign, vault)
-            return {"confirms.json": blob}
-        if ref == self._ref("report"):
-            report = Report(
-                mesh, self.now, self.node, epoch, sent.seq, said["deploy_seq"], said["deploy_sha256"],
-                tuple(decode(ReportedWait, each) for each in said["waiting"]),
-                tuple(decode(Failed, each) for each in said["failed"]),
-                tuple(said["drift"]), tuple(said["orphans"]), __version__,
-                applied=Applied(said["sha256"], said["result"]), remarks=tuple(said["remarks"]),
-            )  # fmt: skip
-            return {"report.json": signed(report, [self._sign])}
-        to = ref.rpartition("/")[2]
-        answers = Answers(mesh, self.now, self.node, epoch, sent.seq, verified.approval.seq, to, said)
-        return {"answers.json": signed(answers, [self._sign])}
-
-
-def _count(approval: bytes | None) -> int:
-    """How many shards an approval says there are, before it is verified: a hint of what to fetch."""
-    try:
-        return 0 if approval is None else len(read_unverified(approval, Kind.APPROVAL).payload["shards"])
-    except (Refused, KeyError, TypeError):
-        return 0
-
-
-def _by_node(taken: Taken, provided: Provided) -> dict[str, dict[str, dict[str, object]]]:
-    """The answers by the consumer's node, then assignment, then requirement."""
-    found: dict[str, dict[str, dict[str, object]]] = {}
-    for spec in taken.declaration.assignments.values():
-        for provision in spec.provides.values():
-            for consumer in provision.consumers:
-                if consumer.to in provided.answers:
-                    assignment, _, requirement = consumer.to.rpartition(".")
-                    of_node = found.setdefault(consumer.node, {})
-                    of_node.setdefault(assignment, {})[requirement] = provided.answers[consumer.to]
-    return found
+        due: list[str] = []
+        for ref, value in said_now(newest, taken, self.pulled, provided, outbox).items():
+            every = REPORT_EVERY if ref == ref_of("report", self.node) else None
+            if is_due(outbox.of(ref), value, self.now, every):
+                refs[ref] = Sent(outbox.of(ref).seq + 1, self.now, value)
+                due.append(ref)
+        if not due:
+            return
+        # A number is kept before it is used, and what was not pushed for certain is said again.
+        save_outbox(self._root, Outbox(refs))
+        files = {ref: document(ref, refs[ref], newest, self._sign) for ref in due}
+        try:
+            send(self._cache, self.installed.mailbox, files, self.node, self.now, self.installed.access())
+        except RepoError as wrong:
+            self.pulled.failed.append(Failed("mailbox", wrong.message))
+            return
+        sent = {ref: replace(refs[ref], pushed=True) for ref in due}
+        save_outbox(self._root, Outbox({**refs, **sent}))

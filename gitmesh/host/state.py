@@ -1,4 +1,4 @@
-"""What a node keeps, under `var/lib/gitmesh` of its root: the accepted bundle, the counters, what is applied.
+"""What a node keeps, under `var/lib/gitmesh` of its root: the accepted bundle and what is applied.
 
 A bundle is every document that an apply needs, so that a boot without network applies from it (SECURITY §1.6
 step 9). It is complete once `accepted/current.json` names it.
@@ -20,7 +20,6 @@ from gitmesh.fsops import Root
 HOME = "var/lib/gitmesh"
 ACCEPTED = f"{HOME}/accepted"
 _CURRENT = f"{ACCEPTED}/current.json"
-_COUNTERS = f"{HOME}/counters.json"
 _APPLIED = f"{HOME}/applied.json"
 
 APPLIED, FAILED, APPLYING = "applied", "failed", "applying"
@@ -36,26 +35,6 @@ class StateDamaged(Exception):
         super().__init__(f"{path}: {why}")
         self.path = path
         self.way_out = way_out
-
-
-@dataclass(frozen=True, slots=True)
-class Counters:
-    """The highest of each authority's counters that was ever accepted (SECURITY decision 6)."""
-
-    root: int = 0
-    approval: int = 0
-    approval_sha256: str = ""
-    """at the same number another payload is an equivocation"""
-    deploy: int = 0
-    deploy_sha256: str = ""
-    vault: tuple[int, int] = (0, 0)
-    """(epoch, seq)"""
-    nodes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """of each answering node, (epoch, seq)"""
-    secrets: Mapping[str, int] = field(default_factory=dict)
-    """version by id; kept when an assignment leaves"""
-    newest: int = 0
-    """the newest issued time ever verified, in seconds"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,18 +98,6 @@ class State:
     def __init__(self, root: Root) -> None:
         self._root = root
 
-    def counters(self) -> Counters:
-        """The counters; all zero on a new node."""
-        way_out = (
-            "restore it from a backup, or remove it: the node then accepts any document that has not "
-            "expired, so look at `gitmesh status` for what it took"
-        )
-        return self._load(_COUNTERS, Counters, way_out) or Counters()
-
-    def save_counters(self, counters: Counters) -> None:
-        """Keep the counters, before anything that they accepted is applied."""
-        self._save(_COUNTERS, counters)
-
     def applied(self) -> Applied:
         """What is applied; nothing on a new node."""
         way_out = (
@@ -179,6 +146,11 @@ class State:
             if hashlib.sha256(found[document]).hexdigest() != digest:
                 raise self._damaged(path, "is not what was accepted", _PULL_AGAIN)
         return found
+
+    def accepted_name(self) -> str:
+        """The name of the bundle that applies now; empty before the first."""
+        bundle = self._bundle()
+        return "" if bundle is None else bundle.name
 
     def _bundle(self, name: str | None = None) -> Bundle | None:
         path = _CURRENT if name is None else f"{ACCEPTED}/{name}.json"

@@ -1,12 +1,15 @@
-"""What a node takes from the documents it fetched or kept: verified, opened, ready to fill (SECURITY §1.6)."""
+"""What a node takes from the documents it fetched or kept: verified, opened and ready to fill."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
 from gitmesh.core.codec import Malformed, decode
 from gitmesh.core.declaration import Declaration
+from gitmesh.core.model import Json
 from gitmesh.core.rotation import Phase
 from gitmesh.host.fill import SecretValue, Values
 from gitmesh.trust import canonical
@@ -29,12 +32,15 @@ from gitmesh.trust.verify import (
 )
 
 INDEX = "index.json"
+_HEAD = ("approval.json", "deploy.json", "shard.json", "slice.json", "declaration.json")
+_Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
     """A verified set of documents. `values` are what readers may have now, `applying` those and the ones that
-    only a provisioner may. `refused` are documents beside the declaration that do not count, with why."""
+    only a provisioner may. `refused` are documents beside the declaration that do not count, with why;
+    `files` are those that do."""
 
     verified: Verified
     declaration: Declaration
@@ -58,40 +64,102 @@ def take(
     node: str,
     seal: SealingKey,
     now: int,
+    kept: Mapping[str, bytes] | None = None,
 ) -> Taken:
-    """Everything that `files` say and that counts. Raises `Refused` where the declaration does not count;
-    a bad index, sealed value or answer is named and withholds only itself (G9)."""
+    """Everything that `files` say and that counts. Raises `Refused` where the declaration does not count.
+
+    A bad index, sealed value or answer is named and withholds only itself (G9). In its place counts what
+    was `kept` from the last pull, if that still does: nobody takes back what was given by breaking it.
+    """
     verified = verify(Bundle.from_files(files), trusted, counters, node, keys, now)
-    declaration = read_declaration(verified.declaration)
-    counters = verified.counters
-    refused: list[tuple[str, str]] = []
-    index = None
-    if INDEX in files:
-        try:
-            index, counters = verify_index(files[INDEX], verified, counters)
-        except Refused as wrong:
-            refused.append(("vault", wrong.message))
-    opened = {} if index is None else _open_all(files, verified, index, declaration, seal, refused)
+    taking = _Taking(files, kept or {}, verified, read_declaration(verified.declaration))
+    index = taking.index()
+    opened = {} if index is None else taking.open_all(index, seal)
     current = {
         each: value
         for each, value in opened.items()
         if index is not None and index.secrets[each].phase == Phase.CURRENT
     }
-    answers: dict[str, Mapping[str, object]] = {}
-    for source in sorted(verified.slice.answers_from):
-        blob = files.get(answers_file(source))
-        if blob is None:
-            continue
-        try:
-            said, counters = verify_answers(blob, verified, source, counters)
-        except Refused as wrong:
-            refused.append((source, wrong.message))
-            continue
-        mine = {to: spec for to, spec in declaration.answers.items() if spec.node == source}
-        taken, wrongs = take_answers(said, mine)
-        answers |= taken
-        refused += [(source, wrong.message) for wrong in wrongs]
-    return Taken(verified, declaration, counters, Values(current, answers), opened, tuple(refused), files)
+    values = Values(current, taking.answers())
+    refused = tuple(dict.fromkeys(taking.refused))
+    return Taken(verified, taking.declaration, taking.counters, values, opened, refused, taking.used)
+
+
+class _Taking:
+    """The documents beside the declaration, one by one; `used` are those that count, to be kept."""
+
+    def __init__(
+        self,
+        files: Mapping[str, bytes],
+        kept: Mapping[str, bytes],
+        verified: Verified,
+        declaration: Declaration,
+    ) -> None:
+        self.verified = verified
+        self.declaration = declaration
+        self.counters = verified.counters
+        self.refused: list[tuple[str, str]] = []
+        self.used = {path: files[path] for path in _HEAD}
+        self._files = files
+        self._kept = kept
+
+    def _first(self, path: str, whose: str, read: Callable[[bytes], _Read]) -> _Read | None:
+        """What `read` makes of the new document, or of the kept one where it refuses the new."""
+        for held in (self._files, self._kept):
+            try:
+                if path not in held:
+                    raise Refused(Why.MISSING, f"{path}: missing; fetched by half")
+                found = read(held[path])
+            except Refused as wrong:
+                if held is self._files:
+                    self.refused.append((whose, wrong.message))
+            else:
+                self.used[path] = held[path]
+                return found
+        return None
+
+    def index(self) -> VaultIndex | None:
+        """The vault's index for this node; None where it has written none yet."""
+        if INDEX not in self._files and self.counters.vault.seq == 0:
+            return None
+        found = self._first(INDEX, "vault", lambda blob: verify_index(blob, self.verified, self.counters))
+        if found is None:
+            return None
+        index, self.counters = found
+        return index
+
+    def open_all(self, index: VaultIndex, seal: SealingKey) -> dict[str, SecretValue]:
+        """Every secret that the index and the declaration name, opened."""
+        vault = raw_sign(self.verified.trusted.root.roles.vault.sign)
+        opened: dict[str, SecretValue] = {}
+        for secret in sorted(self.declaration.secrets.keys() & index.secrets.keys()):
+            try:
+                header = expected_header(self.verified, index, secret)
+            except Refused as wrong:
+                self.refused.append((secret, wrong.message))
+                continue
+            opens = partial(open_sealed, expected=header, key=seal, vault=vault)
+            value = self._first(sealed_name(secret, header.slot), secret, opens)
+            if value is not None:
+                opened[secret] = SecretValue(header.slot, header.version, value)
+        return opened
+
+    def answers(self) -> dict[str, Mapping[str, Json]]:
+        """What each provider that the slice names answered, by the consumer's requirement."""
+        answers: dict[str, Mapping[str, Json]] = {}
+        for source in sorted(self.verified.slice.answers_from):
+            path = answers_file(source)
+            if path not in self._files and source not in self.counters.answers:
+                continue
+            check = partial(verify_answers, verified=self.verified, from_node=source, counters=self.counters)
+            found = self._first(path, source, check)
+            if found is not None:
+                said, self.counters = found
+                mine = {to: spec for to, spec in self.declaration.answers.items() if spec.node == source}
+                taken, wrongs = take_answers(said, mine)
+                answers |= taken
+                self.refused += [(source, wrong.message) for wrong in wrongs]
+        return answers
 
 
 def read_declaration(blob: bytes) -> Declaration:
@@ -113,25 +181,3 @@ def without_vault(files: Mapping[str, bytes]) -> dict[str, bytes]:
 def only_vault(files: Mapping[str, bytes]) -> dict[str, bytes]:
     """What the vault wrote among the documents."""
     return {path: blob for path, blob in files.items() if path == INDEX or path.startswith("sealed/")}
-
-
-def _open_all(
-    files: Mapping[str, bytes],
-    verified: Verified,
-    index: VaultIndex,
-    declaration: Declaration,
-    seal: SealingKey,
-    refused: list[tuple[str, str]],
-) -> dict[str, SecretValue]:
-    vault = raw_sign(verified.trusted.root.roles.vault.sign)
-    opened: dict[str, SecretValue] = {}
-    for secret in sorted(declaration.secrets.keys() & index.secrets.keys()):
-        try:
-            header = expected_header(verified, index, secret)
-            blob = files.get(sealed_name(secret, header.slot))
-            if blob is not None:
-                value = open_sealed(blob, header, seal, vault)
-                opened[secret] = SecretValue(header.slot, header.version, value)
-        except Refused as wrong:
-            refused.append((secret, wrong.message))
-    return opened

@@ -12,7 +12,7 @@ import os
 import re
 import shlex
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -113,6 +113,25 @@ def read_file(repo_path: Path, commit: str, path: str, limit: int = FILE_LIMIT) 
 def tree_of(repo_path: Path, commit: str) -> str:
     """The id of a commit's tree: equal for equal content. Raises Malformed, Damaged."""
     return _Store(repo_path).tree_of(commit)
+
+
+def trees_of(repo_path: Path, commits: Iterable[str]) -> dict[str, str]:
+    """The id of each commit's tree, by the commit: `tree_of` for a thousand. Raises Malformed, Damaged."""
+    store = _Store(repo_path)
+    return {commit: store.tree_of(commit) for commit in commits}
+
+
+def folders_of(repo_path: Path, commit: str, folder: str) -> dict[str, str]:
+    """The tree id of each folder in the top folder `folder` of a commit, by name; nothing where it has none.
+
+    A commit of just those files has that tree. Raises Malformed, Damaged.
+    """
+    store = _Store(repo_path)
+    found = store.children(store.tree_of(commit), folder).get(folder)
+    if found is None:
+        return {}
+    inside = store.children(_expect(found, _FOLDER, folder), folder)
+    return {name: oid for name, (mode, oid) in inside.items() if mode == _FOLDER}
 
 
 def parents_of(repo_path: Path, commit: str) -> tuple[str, ...]:

@@ -62,6 +62,11 @@ _LOCAL_DAMAGE = (
 )
 
 
+def without_credentials(url: str) -> str:
+    """A remote's URL as it may be shown: a password that stands in it is nobody's to read (C10)."""
+    return _CREDENTIALS.sub("", url)
+
+
 class RepoError(Exception):
     """What a git repository does not give. `command` is what mends it, where a command can."""
 
@@ -250,7 +255,7 @@ def push(
     leases = [
         f"--force-with-lease={update.ref}:{update.expect}" for update in updates if update.expect is not None
     ]
-    specs = [f"{'+' if update.force else ''}{update.new or ''}:{update.ref}" for update in updates]
+    specs = [f"{_plus(update)}{update.new or ''}:{update.ref}" for update in updates]
     done = _run(
         ["push", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags", "--recurse-submodules=no"]
         + ["--atomic"] * atomic
@@ -262,6 +267,11 @@ def push(
     )
     if done.returncode:
         raise _push_failure(done, remote_url, repo)
+
+
+def _plus(update: Update) -> str:
+    """git forgets a lease where the refspec has a `+`, and needs none where it has a lease."""
+    return "+" if update.force and update.expect is None else ""
 
 
 def remote_refs(

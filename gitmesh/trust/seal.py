@@ -44,6 +44,7 @@ BLOCK = 256
 """What is sealed is padded to a multiple of this, in bytes."""
 LARGEST = 1 << 20
 """The longest value, in bytes."""
+_BySecret = Mapping[SecretId, Confirm]
 _INNER = 4 * LARGEST
 _FILE = 8 * LARGEST
 
@@ -114,7 +115,7 @@ def open_confirms(blob: bytes, of: Slice, mesh: str, key: SealingKey) -> OpenedC
         raise Refused(Why.EPOCH, f"{name}: of another node or epoch")
     inner = _decrypt(document.ct, key, _binding(_confirms_bound(document)), "confirms", name)
     try:
-        confirms = shape.from_json(Mapping[SecretId, Confirm], inner, name)  # type: ignore[type-abstract]
+        confirms = shape.from_json(_BySecret, inner, name)  # type: ignore[type-abstract]  # not made, only read
     except Misshapen as wrong:
         raise Refused(Why.UNSEAL, str(wrong)) from None
     return OpenedConfirms(document, digest, confirms)

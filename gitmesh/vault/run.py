@@ -16,8 +16,9 @@ from gitmesh.core.contract import check_value
 from gitmesh.core.declaration import Declaration
 from gitmesh.core.model import Json
 from gitmesh.core.rotation import Phase, phase
+from gitmesh.repo.objects import Malformed as NoFiles
 from gitmesh.repo.objects import read_files, write_commit
-from gitmesh.repo.transport import Update, fetch, push, remote_refs
+from gitmesh.repo.transport import Access, Update, fetch, push, remote_refs
 from gitmesh.trust import canonical, shape
 from gitmesh.trust.counters import Counters
 from gitmesh.trust.documents import (
@@ -47,7 +48,10 @@ from gitmesh.vault.store import Kept, Slot, Store
 KEYS = "etc/gitmesh/vault"
 INDEX = "index.json"
 _SLOT: Slot = "a"
-_BRANCH = "refs/heads/deploy"
+_WHOLE = "refs/gitmesh/whole"
+"""The deploy branch's commit, under the name that no mesh.yaml changes."""
+_LIMIT = 1 << 28
+"""The longest file beside them, in bytes: the record of a large mesh."""
 
 
 def is_vault(root: Root, node: str) -> bool:
@@ -57,7 +61,7 @@ def is_vault(root: Root, node: str) -> bool:
 
 @dataclass
 class Ran:
-    """What the vault did: the files of each node's `sealed` ref, in words what is new, and what it can't do."""
+    """What the vault did: the files of each node's `sealed` ref, in words what is new, what it can't do."""
 
     sealed: dict[str, dict[str, bytes]] = field(default_factory=dict)
     did: list[str] = field(default_factory=list)
@@ -98,13 +102,15 @@ class Vault:
         trusted: TrustedRoot,
         counters: Counters,
         now: int,
+        access: Access | None = None,
     ) -> Ran:
         """Make, seal and publish what the approval in `files` asks for.
 
-        Raises `Refused` where the deploy branch is not that approval's, `RepoError`, and the store's errors.
+        Raises `Refused` where the deploy that stands is not that approval's, `RepoError`, and the store's
+        errors.
         """
         head = verify_head(Bundle.from_files(files), trusted, counters, now)
-        slices = _slices(cache, origin, head)
+        slices = _slices(cache, origin, head, access)
         mine = slices.get(trusted.root.roles.vault.node)
         if mine is None:
             return Ran(remarks=["the vault's own node is not in the approval"])
@@ -113,65 +119,68 @@ class Vault:
             return Ran(remarks=["the approval gives the vault no store on this node"])
         recipients = (trusted.root.roles.vault.age, *trusted.root.recovery.age)
         store = Store(location, self.age_file, recipients)
-        confirmed = self._confirmed(cache, mailbox, head, slices)
+        confirmed = self._confirmed(cache, mailbox, head, slices, access)
         work = _Work(self, store, head, slices, mine, confirmed, now)
         work.make_all()
         work.seal_all(location)
-        self._publish(cache, mailbox, work.ran, now)
+        self._publish(cache, mailbox, work.ran, now, access)
         return work.ran
 
     def _confirmed(
-        self, cache: Path, mailbox: str, head: Head, slices: Mapping[str, Slice]
+        self,
+        cache: Path,
+        mailbox: str,
+        head: Head,
+        slices: Mapping[str, Slice],
+        access: Access | None,
     ) -> dict[tuple[str, str], int]:
         """The version that each node confirmed to have set, by (secret, node)."""
         names = sorted(f"refs/gitmesh/confirms/{node}" for node in slices)
         found: dict[tuple[str, str], int] = {}
-        for ref, commit in fetch(cache, mailbox, names).items():
+        for ref, commit in fetch(cache, mailbox, names, access=access).items():
             node = ref.rpartition("/")[2]
-            blob = read_files(cache, commit).get("confirms.json")
-            if blob is None or slices[node].state is State.REVOKED:
+            if slices[node].state is State.REVOKED:
                 continue
             try:
+                blob = read_files(cache, commit).get("confirms.json", b"")
                 opened = open_confirms(blob, slices[node], head.trusted.root.mesh, self.seal)
-            except Refused:
+            except (Refused, NoFiles):
                 continue
             for secret, confirm in opened.confirms.items():
                 if confirm.applied:
                     found[secret, node] = confirm.version
         return found
 
-    def _publish(self, cache: Path, mailbox: str, ran: Ran, now: int) -> None:
+    def _publish(self, cache: Path, mailbox: str, ran: Ran, now: int, access: Access | None) -> None:
         """Push each node's ref whose content is not there yet; a killed run is finished by the next."""
         refs = {f"refs/gitmesh/sealed/{node}": held for node, held in ran.sealed.items() if held}
-        there = remote_refs(mailbox, sorted(refs))
-        known = fetch(cache, mailbox, sorted(ref for ref in refs if ref in there))
+        there = remote_refs(mailbox, sorted(refs), access=access)
+        known = fetch(cache, mailbox, sorted(ref for ref in refs if ref in there), access=access)
         updates = []
         for ref, held in sorted(refs.items()):
             if ref not in known or read_files(cache, known[ref]) != held:
                 commit = write_commit(cache, held, (), "sealed", now, "vault")
                 updates.append(Update(ref, commit, None, force=True))
         if updates:
-            push(cache, mailbox, updates)
+            push(cache, mailbox, updates, access=access)
 
 
-def _slices(cache: Path, origin: str, head: Head) -> dict[str, Slice]:
-    """Every node's approved slice, from the deploy branch; each is held against the approval's digests."""
-    commit = fetch(cache, origin, [_BRANCH]).get(_BRANCH)
+def _slices(cache: Path, origin: str, head: Head, access: Access | None) -> dict[str, Slice]:
+    """Every node's approved slice, from the last deploy; each is held against the approval's digests."""
+    commit = fetch(cache, origin, [_WHOLE], access=access).get(_WHOLE)
     if commit is None:
-        raise Refused(Why.MISSING, "the deploy branch is not there")
-    files = read_files(cache, commit)
+        raise Refused(Why.MISSING, f"{_WHOLE} is not on origin")
+    files = read_files(cache, commit, _LIMIT)
+    count = len(head.approval.shards)
+    shards = {name: files.get(f"shards/{name}.json") for name in head.approval.shards}
     found = {}
     for path, blob in files.items():
         match path.split("/"):
             case ["nodes", node, "slice.json"]:
-                found[node] = open_slice(head.approval, node, _shard(files, head, node), blob)
+                found[node] = open_slice(head.approval, node, shards.get(shard_of(node, count)), blob)
             case _:
                 pass
     return found
-
-
-def _shard(files: Mapping[str, bytes], head: Head, node: str) -> bytes | None:
-    return files.get(f"shards/{shard_of(node, len(head.approval.shards))}.json")
 
 
 def _location(root_folder: Path, files: Mapping[str, bytes]) -> Path | None:
@@ -272,7 +281,7 @@ class _Work:
                 continue
             folder = location / "sealed" / node
             last = _read_folder(folder)
-            held = self._seal_node(node, of, last)
+            held = self._seal_node(node, of, last, _sealed_to(location, node) == of.seal)
             if held != last:
                 self.ran.did.append(f"the vault sealed for {node}")
             for name, blob in held.items():
@@ -283,9 +292,12 @@ class _Work:
                     fsops.write(folder / name, blob, 0o600)
             for name in last.keys() - held.keys():
                 fsops.remove(folder / name)
+            if held and _sealed_to(location, node) != of.seal:
+                # After the values: where this is missing, they are sealed anew.
+                fsops.write(_key_file(location, node), of.seal.encode(), 0o600)
             self.ran.sealed[node] = held
 
-    def _seal_node(self, node: str, of: Slice, last: Mapping[str, bytes]) -> dict[str, bytes]:
+    def _seal_node(self, node: str, of: Slice, last: Mapping[str, bytes], same_key: bool) -> dict[str, bytes]:
         files: dict[str, bytes] = {}
         index: dict[str, IndexSecret] = {}
         for secret, kept in sorted(self._kept.items()):
@@ -294,7 +306,7 @@ class _Work:
             if not roles or (stands is Phase.ENSURE and SecretRole.APPLY not in roles):
                 continue
             name = sealed_name(secret, _SLOT)
-            files[name] = self._sealed(secret, kept, of, last.get(name))
+            files[name] = self._sealed(secret, kept, of, last.get(name) if same_key else None)
             index[secret] = IndexSecret(_SLOT, kept.version, stands.value)
         if files or INDEX in last:
             files[INDEX] = self._index(node, index, last.get(INDEX))
@@ -349,7 +361,19 @@ def _stands(blob: bytes, header: SealedHeader, vault: bytes) -> bool:
     except Refused:
         return False
     said = {key: value for key, value in payload.items() if key not in ("ct", "v", "alg")}
-    return said == shape.to_json(header)
+    return bool(said == shape.to_json(header))
+
+
+def _key_file(location: Path, node: str) -> Path:
+    return location / "sealed" / f"{node}.key"
+
+
+def _sealed_to(location: Path, node: str) -> str | None:
+    """The key that a node's values were sealed to last: a sealed value itself does not say it."""
+    try:
+        return fsops.read_private(_key_file(location, node), 1 << 10).decode()
+    except FileNotFoundError:
+        return None
 
 
 def _read_folder(folder: Path) -> dict[str, bytes]:

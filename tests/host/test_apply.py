@@ -21,7 +21,7 @@ from gitmesh.host.fill import Values, fill
 from gitmesh.host.filled import FilledAssignment
 from gitmesh.host.runtimes.base import RuntimeFailed
 from gitmesh.host.runtimes.files import FilesRuntime
-from gitmesh.host.state import Counters, State, StateDamaged
+from gitmesh.host.state import State, StateDamaged
 from tests.host.declared import (
     ADMIN,
     DATABASE,
@@ -480,16 +480,6 @@ def test_a_damaged_record_is_named_with_the_way_out(node: Node, blob: bytes) -> 
     assert f"rm {path}" in raised.value.way_out
     path.unlink()
     assert {each.result for each in node.apply().values()} == {"applied"}
-
-
-def test_counters_are_kept(node: Node) -> None:
-    state = State(node.root)
-    assert state.counters() == Counters()
-    counters = Counters(1, 2, "a", 3, "b", (1, 4), {"sparta": (1, 5)}, {DATABASE: 6}, 7)
-    state.save_counters(counters)
-    assert State(node.root).counters() == counters
-    assert stat.S_IMODE((node.path / "var/lib/gitmesh/counters.json").stat().st_mode) == 0o600
-    assert operations(lambda: state.save_counters(counters)) == []
 
 
 def test_bundles(node: Node) -> None:

@@ -1,0 +1,89 @@
+"""What a shell completes in the editing commands: names of the mesh repo that the command would edit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import click
+
+from gitmesh.core.model import Kind, Mesh, Module
+
+Names = Callable[[Mesh, click.Context], Iterable[str]]
+Completes = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def _completing(names: Names) -> Completes:
+    """A callback for click that offers the `names` of the working tree beginning with what was typed."""
+
+    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+        try:
+            from gitmesh.cli.opened import open_mesh
+
+            mesh = open_mesh(ctx.params.get("repo")).mesh
+            return sorted({name for name in names(mesh, ctx) if name.startswith(incomplete)})
+        except Exception:  # a mesh repo that does not load offers nothing: Tab is no place for an error
+            return []
+
+    return complete
+
+
+def _module(mesh: Mesh, ctx: click.Context) -> Module:
+    """The module that the command line speaks of so far."""
+    name = ctx.params.get("module") or mesh.assignments[ctx.params["assignment"]].module
+    return mesh.modules[name]
+
+
+def _modules(mesh: Mesh, _: click.Context) -> Iterable[str]:
+    return mesh.modules
+
+
+def _nodes(mesh: Mesh, _: click.Context) -> Iterable[str]:
+    return mesh.nodes
+
+
+def _assigned_modules(mesh: Mesh, _: click.Context) -> Iterable[str]:
+    return (each.module for each in mesh.assignments.values())
+
+
+def _assigned_nodes(mesh: Mesh, ctx: click.Context) -> Iterable[str]:
+    return (each.node for each in mesh.assignments.values() if each.module == ctx.params["module"])
+
+
+def _assignments(mesh: Mesh, _: click.Context) -> Iterable[str]:
+    return mesh.assignments
+
+
+def _pinnable(mesh: Mesh, ctx: click.Context) -> Iterable[str]:
+    """Requirements that a provider of the mesh answers; a shared secret is the vault's, and takes no pin."""
+    requires = _module(mesh, ctx).requires
+    return (name for name, each in requires.items() if each.kind is Kind.MODULE and each.contract != "secret")
+
+
+def _providers(mesh: Mesh, ctx: click.Context) -> Iterable[str]:
+    """Assignments of modules that provide what the requirement asks."""
+    contract = _module(mesh, ctx).requires[ctx.params["requirement"]].contract
+    return (
+        each.id
+        for each in mesh.assignments.values()
+        if each.module in mesh.modules and contract in mesh.modules[each.module].provides
+    )
+
+
+def _keys(mesh: Mesh, ctx: click.Context) -> Iterable[str]:
+    """Operator requirements, and the asks that an operator answers."""
+    for name, each in _module(mesh, ctx).requires.items():
+        if each.kind is Kind.OPERATOR:
+            yield name
+        elif each.contract in mesh.contracts:
+            asks = mesh.contracts[each.contract].asks
+            yield from (f"{name}.{ask}" for ask, asked in asks.items() if asked.from_operator)
+
+
+modules = _completing(_modules)
+nodes = _completing(_nodes)
+assigned_modules = _completing(_assigned_modules)
+assigned_nodes = _completing(_assigned_nodes)
+assignments = _completing(_assignments)
+pinnable = _completing(_pinnable)
+providers = _completing(_providers)
+keys = _completing(_keys)
