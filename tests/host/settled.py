@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import stat
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -183,3 +185,18 @@ def _note(seen: list[str], operation: str, path: str) -> None:
 def report_of(node: str) -> str:
     """The ref of a node's report."""
     return ref_of("report", node)
+
+
+class Faults:
+    """Stands for `fsops.fault`: at the operation `at` it kills its program, or stops it as Ctrl-C does."""
+
+    def __init__(self, at: int, killed: bool) -> None:
+        self.left = at
+        self.killed = killed
+
+    def __call__(self, operation: str, path: str) -> None:
+        self.left -= 1
+        if self.left == 0:
+            if self.killed:
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise KeyboardInterrupt

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from gitmesh import fsops
 from gitmesh.core.model import Json
 from gitmesh.host.pull import Pulled
 from gitmesh.trust import canonical
 from gitmesh.trust.documents import (
     Approval,
     Deploy,
+    DeployerRole,
     IndexSecret,
     SealedHeader,
     VaultIndex,
@@ -25,12 +27,14 @@ from gitmesh.trust.documents import (
     signed,
 )
 from gitmesh.trust.keys import SigningKey, raw_seal, raw_sign, read_key
+from gitmesh.trust.root import sign_root
 from gitmesh.trust.seal import seal
 from gitmesh.trust.secret import Secret
 from tests.host.settled import (
     FRESH,
     SITE,
     STATS,
+    Faults,
     answer,
     command,
     copy_of,
@@ -517,3 +521,37 @@ def test_fresh_deploys_over_an_old_approval_end_with_it(world: World, athens: Pa
         assert bool(pulled.stale) == (days > 90)
     assert "approval: expired" in pulled.stale
     assert running(athens) == before
+
+
+@pytest.mark.rule("S8", "S41")
+def test_the_next_root_undoes_a_counter_that_was_run_up_even_after_kills(
+    world: World, athens: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mesh, stolen = world.trusted_root().mesh, deployer(world)
+    files = world.files(FRESH)
+    deploy, _ = read_signed(Deploy, files["deploy.json"], mesh, [raw_sign(stolen.public_text)])
+    ahead = replace(deploy, seq=2**53 - 1)
+    put(world, FRESH, "deploy.json", signed(ahead, [stolen]))
+    assert world.pull("athens").seq == 2**53 - 1
+    new, root = SigningKey.generate(), world.trusted_root()
+    roles = replace(root.roles, deployer=DeployerRole((new.public_text,)))
+    key = read_key(world.root("delphi") / "etc/gitmesh/root.key", SigningKey)
+    second = sign_root(replace(root, version=2, issued=world.now, roles=roles), [key])
+    renewed = signed(replace(deploy, seq=2, root_version=2, issued=world.now), [new])
+    world.send(FRESH, {**files, "trust/2.root.json": second, "deploy.json": renewed})
+    before = running(athens)
+    for operations in range(1, 60, 3):
+        faults = Faults(operations, killed=False)
+        monkeypatch.setattr(fsops, "fault", faults)
+        try:
+            world.pull("athens")
+        except KeyboardInterrupt:
+            continue
+        finally:
+            monkeypatch.undo()
+        break
+    pulled = world.pull("athens")
+    assert (pulled.stale, pulled.seq, pulled.failed) == ("", 2, [])
+    assert running(athens) == before
+    put(world, FRESH, "deploy.json", signed(ahead, [stolen]))
+    assert "signature" in world.pull("athens").stale

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from gitmesh import fsops
 from gitmesh.host.installed import read_installed
 from gitmesh.host.pull import Pulled, pull
 from gitmesh.trust.counters import Counters
-from tests.host.settled import SITE, answer, counting, running, settled_mesh
+from tests.host.settled import SITE, Faults, answer, counting, running, settled_mesh
 from tests.world import World
 
 SAMPLES = 10
@@ -125,21 +124,6 @@ def samples(count: int) -> list[int]:
     """The first, the last and some between, a different distance apart each time."""
     assert count > SAMPLES
     return sorted({1 + place * (count - 1) // (SAMPLES - 1) for place in range(SAMPLES)})
-
-
-class Faults:
-    """Stands for `fsops.fault`: at the operation `at` it kills its program, or stops it as Ctrl-C does."""
-
-    def __init__(self, at: int, killed: bool) -> None:
-        self.left = at
-        self.killed = killed
-
-    def __call__(self, operation: str, path: str) -> None:
-        self.left -= 1
-        if self.left == 0:
-            if self.killed:
-                os.kill(os.getpid(), signal.SIGKILL)
-            raise KeyboardInterrupt
 
 
 def killed_at(start: Start, root: Path, at: int) -> bool:
