@@ -267,7 +267,7 @@ def _hashed(answered: Answered, name: str) -> Refusal:
         f"{answered.contract.name}.{name}",
         "the vault of this version makes no hashes of a secret",
         answered.contract.at.child("fields", name),
-        answers=(Answer("leave the field out of the contract for now"),),
+        answers=(Answer("leave the field out of the contract"),),
     )
 
 

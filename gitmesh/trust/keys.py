@@ -9,6 +9,7 @@ import errno
 import os
 import shlex
 import stat
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -82,7 +83,7 @@ def _parse(text: str, prefix: str, what: str) -> bytes:
 # --- private keys --------------------------------------------------------------------------------------
 
 
-class _Private:
+class _Private(ABC):
     """What the kinds of private key share: they are shown by their public half, and never pickled."""
 
     __slots__ = ()
@@ -94,9 +95,9 @@ class _Private:
         raise TypeError("a private key is not pickled or copied")
 
     @property
+    @abstractmethod
     def public_text(self) -> str:
         """The public half as documents spell it."""
-        raise NotImplementedError
 
 
 class SigningKey(_Private):
