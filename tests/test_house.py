@@ -52,6 +52,7 @@ MAY_WRITE: Mapping[str, str] = {
     "gitmesh.fsops": "every durable write",
     "gitmesh.cli.demo": "the demo's own temporary folder",
     "gitmesh.cli.demo_postgres": "the demo's own temporary folder",
+    "gitmesh.cli.summarized": "the summary of a job, which GitHub's runner makes and reads",
     "gitmesh.repo.transport": "an empty file for git, remade where it is missing",
 }
 WRITING_CALLS = frozenset({"os.rename", "os.replace", "os.fsync", "os.fdatasync", "os.link", "os.symlink",

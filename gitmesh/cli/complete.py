@@ -61,7 +61,19 @@ def _pinnable(mesh: Mesh, ctx: click.Context) -> Iterable[str]:
 
 def _providers(mesh: Mesh, ctx: click.Context) -> Iterable[str]:
     """Assignments of modules that provide what the requirement asks."""
-    contract = _module(mesh, ctx).requires[ctx.params["requirement"]].contract
+    return _providing(mesh, _module(mesh, ctx).requires[ctx.params["requirement"]].contract)
+
+
+def _contracts(mesh: Mesh, _: click.Context) -> Iterable[str]:
+    """Contracts that some module of the mesh provides."""
+    return (name for module in mesh.modules.values() for name in module.provides if name != "secret")
+
+
+def _contract_providers(mesh: Mesh, ctx: click.Context) -> Iterable[str]:
+    return _providing(mesh, ctx.params["contract"])
+
+
+def _providing(mesh: Mesh, contract: str) -> Iterable[str]:
     return (
         each.id
         for each in mesh.assignments.values()
@@ -87,3 +99,5 @@ assignments = _completing(_assignments)
 pinnable = _completing(_pinnable)
 providers = _completing(_providers)
 keys = _completing(_keys)
+contracts = _completing(_contracts)
+contract_providers = _completing(_contract_providers)

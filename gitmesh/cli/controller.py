@@ -29,8 +29,15 @@ from gitmesh.cli.options import format_option
     type=click.Path(path_type=Path, file_okay=False),
     help="The controller's own copy of the repo, made where it is missing.",
 )
+@click.option(
+    "--credentials",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A file of git's store of credentials, for an origin over https.",
+)
 @format_option
-def deploy(root: Path, origin: str | None, key: Path | None, cache: Path | None, form: str) -> None:
+def deploy(
+    root: Path, origin: str | None, key: Path | None, cache: Path | None, credentials: Path | None, form: str
+) -> None:
     """Resolve main and publish what each node is to be.
 
     With nothing new it changes nothing until a renewal is due, a day after the last deploy. A main that does
@@ -39,7 +46,7 @@ def deploy(root: Path, origin: str | None, key: Path | None, cache: Path | None,
     from gitmesh.cli.genesis import CONTROLLER_KEY
     from gitmesh.deploy.run import Controller
     from gitmesh.host.installed import NotInstalled, read_installed
-    from gitmesh.repo.transport import Rejected, RepoError, without_credentials
+    from gitmesh.repo.transport import Access, Rejected, RepoError, without_credentials
     from gitmesh.report import terminal
     from gitmesh.trust.keys import KeyRefused, SigningKey, read_key
     from gitmesh.trust.refused import Refused
@@ -61,9 +68,10 @@ def deploy(root: Path, origin: str | None, key: Path | None, cache: Path | None,
         raise Misused("--origin is empty", "gitmesh deploy --origin URL")
     cache = cache or root / "var/lib/gitmesh/controller.git"
     try:
-        done = Controller(cache, url, signing, int(time.time())).deploy()
+        access = Access(credentials=credentials and credentials.absolute())
+        done = Controller(cache, url, signing, int(time.time()), access).deploy()
     except Rejected:
-        raise Failure("another deploy came first", "gitmesh deploy") from None
+        raise Failure("others deployed first, each time it was tried", "gitmesh deploy") from None
     except Refused as wrong:
         raise Failure(f"what stands on {without_credentials(url)} is not this mesh's: {wrong}") from None
     except RepoError as wrong:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from gitmesh.cli.main import Failure, Misused, nearest
 from gitmesh.cli.opened import Opened
+from gitmesh.core.assignment_schema import value_schemas
 from gitmesh.core.contract import check_value
+from gitmesh.core.grants import possible_grants
 from gitmesh.core.model import Assignment, Json, Kind, Mesh, Module, Requirement, Schema
 from gitmesh.fsops import Root
 from gitmesh.repo.document import read
@@ -138,6 +140,11 @@ def check_pin(mesh: Mesh, module: Module, name: str, provider: str) -> None:
     check_provider(mesh, requirement.contract, provider)
 
 
+def is_pinnable(requirement: Requirement) -> bool:
+    """Whether a pin may say who answers: not a secret, the vault's (A7), nor what names a seat (B1)."""
+    return requirement.kind is Kind.MODULE and requirement.contract != "secret" and requirement.seat is None
+
+
 def check_provider(mesh: Mesh, contract: str, provider: str) -> None:
     """Raise Misused where `provider` is no assignment that provides `contract`."""
     able = [
@@ -159,6 +166,19 @@ def check_seat(mesh: Mesh, module: Module, seat: str) -> None:
     if seat not in module.seats:
         can = f"it can hold {_list(module.seats)}" if module.seats else "it can hold none"
         raise Misused(f"`{module.name}` does not declare the seat `{seat}`; {can}")
+
+
+def check_grant(module: Module, grant: str) -> None:
+    """Raise Misused where `grant` is nothing that `module` could need (S64)."""
+    could = possible_grants(module)
+    if grant not in could:
+        hint = nearest(grant, could) or f"; it needs {_list(could) or 'none'}"
+        raise Misused(f"`{module.name}` needs no grant `{grant}`{hint}")
+
+
+def check_key(mesh: Mesh, module: Module, key: str) -> None:
+    """Raise Misused where `key` names no value that an operator gives `module`."""
+    _schema(mesh, module, key)
 
 
 def typed_value(mesh: Mesh, module: Module, key: str, text: str) -> Json:
@@ -186,28 +206,11 @@ def typed_value(mesh: Mesh, module: Module, key: str, text: str) -> Json:
 
 def _schema(mesh: Mesh, module: Module, key: str) -> Schema:
     """The type of an operator's value."""
-    settable = _settable(mesh, module)
+    settable = value_schemas(mesh, module)
     if key in settable:
         return settable[key]
     hint = nearest(key, list(settable)) or f"; there is {_list(settable) or 'none'}"
     raise Misused(f"`{module.name}` takes no value `{key}`{hint}")
-
-
-def _settable(mesh: Mesh, module: Module) -> dict[str, Schema]:
-    settable: dict[str, Schema] = {}
-    for name, requirement in module.requires.items():
-        if requirement.kind is Kind.OPERATOR:
-            settable[name] = requirement.schema or {}
-        elif requirement.contract == "secret" and requirement.asks.get("source") in (
-            "operator",
-            ("operator",),
-        ):
-            settable[name] = {"type": "string"}
-        elif requirement.kind is Kind.MODULE and requirement.contract in mesh.contracts:
-            for ask, declared in mesh.contracts[requirement.contract].asks.items():
-                if declared.from_operator:
-                    settable[f"{name}.{ask}"] = declared.schema
-    return settable
 
 
 def _list(names: Iterable[str]) -> str:

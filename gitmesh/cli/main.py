@@ -20,6 +20,7 @@ from gitmesh import __version__
 COMMANDS = {
     "For operators": {
         "check": "gitmesh.cli.operator:check",
+        "plan": "gitmesh.cli.operator_plan:plan",
         "explain": "gitmesh.cli.operator:explain",
         "assign": "gitmesh.cli.operator_edit:assign",
         "unassign": "gitmesh.cli.operator_edit:unassign",
@@ -27,6 +28,7 @@ COMMANDS = {
         "choose": "gitmesh.cli.operator_edit:choose",
         "set": "gitmesh.cli.operator_edit:set_value",
         "status": "gitmesh.cli.operator_status:status",
+        "graph": "gitmesh.cli.graph:graph",
     },
     "On a node": {
         "genesis": "gitmesh.cli.node:genesis",
@@ -37,6 +39,7 @@ COMMANDS = {
         "deploy": "gitmesh.cli.controller:deploy",
     },
     "For everyone": {
+        "schema": "gitmesh.cli.author:schema",
         "demo": "gitmesh.cli.demo:demo",
         "completion": "gitmesh.cli.operator:completion",
     },

@@ -11,9 +11,10 @@ from gitmesh.core.model import Mesh
 from gitmesh.core.record import Record
 from gitmesh.core.refusal import Refusal, ordered
 from gitmesh.core.resolve import Resolution, resolve
+from gitmesh.repo.cache import Cache
 from gitmesh.repo.load import load
 from gitmesh.repo.record import last_record
-from gitmesh.repo.tree import open_tree
+from gitmesh.repo.tree import open_staged, open_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +46,14 @@ class Opened:
         return Opened(self.folder, files, None, mesh, tuple(refused), self.record, self.where)
 
 
-def open_mesh(repo: Path | None, revision: str | None = None) -> Opened:
-    """The mesh repo at `repo`, or around the current folder. Raises Failure, RepoError."""
+def open_mesh(repo: Path | None, revision: str | None = None, *, staged: bool = False) -> Opened:
+    """The mesh repo at `repo`, or around the current folder: as of `revision`, as its index has it where
+    `staged`, else as it lies there. Raises Failure, RepoError."""
     folder = _top(repo, revision)
-    tree = open_tree(folder, revision)
-    mesh, refused = load(tree.files)
+    tree = open_staged(folder) if staged else open_tree(folder, revision)
+    cache = Cache.of(folder)
+    mesh, refused = load(tree.files, cache)
+    cache.keep()
     record, where = last_record(folder, mesh.branch, mesh.id)
     return Opened(folder, tree.files, tree.commit, mesh, (*tree.refusals, *refused), record, where)
 

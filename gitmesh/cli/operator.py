@@ -22,15 +22,16 @@ if TYPE_CHECKING:
 @click.command(epilog="Example: gitmesh check --revision HEAD --format json")
 @repo_option
 @click.option("--revision", metavar="REV", help="A commit, branch or tag; else the files as they lie there.")
+@click.option("--staged", is_flag=True, help="What `git commit` would take, as a pre-commit hook asks.")
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json", "github", "markdown"]),
+    type=click.Choice(["text", "json", "github", "sarif", "markdown"]),
     default="text",
     show_default=True,
-    help="How to print the result; github: as annotations of a workflow.",
+    help="How to print the result; github: as annotations of a workflow, and its job's summary.",
 )
-def check(repo: Path | None, revision: str | None, form: str) -> None:
+def check(repo: Path | None, revision: str | None, staged: bool, form: str) -> None:
     """Resolve the mesh, or refuse it and say everything at once.
 
     It needs no key and no secret. Ports, providers and identities that were given stay: they are taken
@@ -40,8 +41,12 @@ def check(repo: Path | None, revision: str | None, form: str) -> None:
     from gitmesh.repo.transport import RepoError
     from gitmesh.report import json as as_json
 
+    if staged and revision is not None:
+        raise Misused(
+            "--staged is no commit, so that --revision can't be given as well", "gitmesh check --staged"
+        )
     try:
-        opened = open_mesh(repo, revision)
+        opened = open_mesh(repo, revision, staged=staged)
     except (RepoError, Failure) as error:
         if form != "json":
             raise
@@ -55,7 +60,8 @@ def check(repo: Path | None, revision: str | None, form: str) -> None:
 
 
 def _refused(opened: Opened, refusals: tuple[Refusal, ...], form: str) -> str:
-    from gitmesh.report import github, markdown, terminal
+    from gitmesh.cli.summarized import summarize
+    from gitmesh.report import github, sarif, terminal
     from gitmesh.report import json as as_json
 
     match form:
@@ -63,16 +69,26 @@ def _refused(opened: Opened, refusals: tuple[Refusal, ...], form: str) -> str:
             result = as_json.refused(refusals, opened.files, opened.commit, opened.where)
             return as_json.dump(result) + "\n"
         case "github":
+            summarize(_comment(opened, refusals))
             return github.render(refusals, opened.files)
+        case "sarif":
+            return sarif.render(refusals, opened.files)
         case "markdown":
-            return f"{markdown.render(refusals, opened.files)}\nRecord: {opened.where}\n"
+            return _comment(opened, refusals)
         case _:
             text = terminal.render(refusals, opened.files, colour=colourful(sys.stdout))
             return f"{text}record: {opened.where}\n"
 
 
+def _comment(opened: Opened, refusals: tuple[Refusal, ...]) -> str:
+    from gitmesh.report import markdown
+
+    return f"{markdown.render(refusals, opened.files)}\nRecord: {markdown.code(opened.where)}\n"
+
+
 def _resolved(opened: Opened, resolution: Resolution, form: str) -> str:
     from gitmesh.report import json as as_json
+    from gitmesh.report import sarif
 
     counts = {
         "assignments": len(resolution.mesh.assignments),
@@ -82,21 +98,30 @@ def _resolved(opened: Opened, resolution: Resolution, form: str) -> str:
     }
     if form == "json":
         return as_json.dump(as_json.resolved(counts, opened.where, opened.commit)) + "\n"
+    if form == "sarif":
+        return sarif.render((), opened.files)
     said = {name: f"{number} {name if number != 1 else name[:-1]}" for name, number in counts.items()}
     line = f"{said['assignments']} on {said['nodes']}, {said['requirements']}, {said['secrets']}"
     return f"resolved: {line}\nrecord: {opened.where}\n"
 
 
-@click.command(epilog="Example: gitmesh explain ambiguous-provider")
-@click.argument("code", required=False)
+@click.command(epilog="Example: gitmesh explain gitea@athens.database.password")
+@click.argument("code", metavar="[CODE|ASSIGNMENT[.REQUIREMENT[.FIELD]]]", required=False)
+@repo_option
 @format_option
-def explain(code: str | None, form: str) -> None:
-    """Say what the CODE of a refusal means and what the ways out are.
+def explain(code: str | None, repo: Path | None, form: str) -> None:
+    """Say what the CODE of a refusal means, or why an ASSIGNMENT's requirement has its answer.
 
-    Without a code, list them all.
+    Of a code: what it means and what the ways out are; without one, list them all. Of a requirement: who
+    answers, by which rule, who else could have, and what is recorded. A secret is never shown.
     """
     if code is None:
         _list(form)
+        return
+    if "@" in code:
+        from gitmesh.cli.explained import explain_answer
+
+        explain_answer(code.strip(), repo, form)
         return
     code = code.strip().removeprefix("refused[").removesuffix("]").lower().replace("_", "-")
     known = [each.value for each in Code]

@@ -11,9 +11,12 @@ import click
 from gitmesh.cli import complete
 from gitmesh.cli.draft import (
     Draft,
+    check_grant,
+    check_key,
     check_pin,
     check_provider,
     check_seat,
+    is_pinnable,
     known_assignment,
     known_module,
     known_node,
@@ -36,6 +39,7 @@ from gitmesh.report.terminal import render
 @click.option("--set", "values", multiple=True, metavar="KEY=VALUE", help="Give an operator's value.")
 @click.option("--use", "uses", multiple=True, metavar="REQUIREMENT", help="Use an optional requirement.")
 @click.option("--hold", "seats", multiple=True, metavar="SEAT", help="Let it hold a seat.")
+@click.option("--grant", "grants", multiple=True, metavar="GRANT", help="Let it reach beyond its containers.")
 @repo_option
 def assign(
     module: str,
@@ -44,12 +48,14 @@ def assign(
     values: tuple[str, ...],
     uses: tuple[str, ...],
     seats: tuple[str, ...],
+    grants: tuple[str, ...],
     repo: Path | None,
 ) -> None:
     """Assign MODULE to NODE, or add to what its assignment says.
 
-    Where several providers could answer a requirement, a terminal is asked and the choice is written as a
-    pin; without a terminal it is refused (exit code 3) with the options that would choose.
+    Where several providers could answer a requirement, a terminal is asked; without a terminal it is refused
+    (exit code 3) with the options that would choose. Who answers is written as a pin, also where there was
+    nothing to choose, so that another provider, added later, asks nobody again.
     """
     opened = open_mesh(repo)
     definition = known_module(opened.mesh, module)
@@ -61,8 +67,12 @@ def assign(
     for seat in seats:
         check_seat(opened.mesh, definition, seat)
         draft.add("holds", seat)
+    for grant in grants:
+        check_grant(definition, grant)
+        draft.add("grants", grant)
     _put_pairs(draft, opened.mesh, definition, pins, values)
     _choose_all(draft, f"{module}@{node}")
+    _pin_all(draft, f"{module}@{node}")
     _finish(draft, f"{module}@{node}")
 
 
@@ -102,6 +112,15 @@ def _choose_all(draft: Draft, id_: str) -> None:
         draft.put(["pins", requirement], _ask(requirement, candidates))
 
 
+def _pin_all(draft: Draft, id_: str) -> None:
+    """Write who answers each requirement as a pin (B4), but where a named seat or the mesh's `choose` says
+    it: those are said once, for everybody, and a pin would take this assignment out of them."""
+    resolution, _ = draft.after().resolve()
+    for (consumer, name), answered in resolution.answers.items():
+        if consumer == id_ and is_pinnable(answered.requirement) and answered.rule != "chosen for the mesh":
+            draft.put(["pins", name], answered.by)
+
+
 def _candidates(refusal: Refusal) -> dict[str, str]:
     """Who could answer, the holder of a fitting seat first, with the words of the refusal's own answer."""
     return {
@@ -136,11 +155,12 @@ def _ask(requirement: str, candidates: dict[str, str]) -> str:
 @click.command(epilog="Example: gitmesh unassign gitea athens")
 @click.argument("module", shell_complete=complete.assigned_modules)
 @click.argument("node", shell_complete=complete.assigned_nodes)
+@click.option("--yes", is_flag=True, help="Ask nothing.")
 @repo_option
-def unassign(module: str, node: str, repo: Path | None) -> None:
+def unassign(module: str, node: str, yes: bool, repo: Path | None) -> None:
     """Remove MODULE from NODE. Its data stays on the node until it is purged.
 
-    What others still use is refused (exit code 3), naming them.
+    A terminal is asked first. What others still use is refused (exit code 3), naming them.
     """
     opened = open_mesh(repo)
     path = f"assignments/{node}/{module}.yaml"
@@ -154,6 +174,8 @@ def unassign(module: str, node: str, repo: Path | None) -> None:
             click.echo(f"  {id_}.{requirement}    gitmesh pin {id_} {requirement} PROVIDER")
         click.echo("nothing was written; pin them to another provider or unassign them first")
         sys.exit(3)
+    if interactive() and not yes:
+        click.confirm(f"Remove {path}?", abort=True)
     with Root(opened.folder) as root:
         root.remove(path)
         root.remove_directory(f"assignments/{node}")
@@ -192,17 +214,25 @@ def pin(assignment: str, requirement: str, provider: str, repo: Path | None) -> 
 )
 @click.argument("assignment", shell_complete=complete.assignments)
 @click.argument("key", shell_complete=complete.keys)
-@click.argument("value", type=click.UNPROCESSED)
+@click.argument("value", type=click.UNPROCESSED, required=False)
+@click.option("--unset", is_flag=True, help="Take the assignment's own value away.")
 @repo_option
-def set_value(assignment: str, key: str, value: str, repo: Path | None) -> None:
-    """Give an ASSIGNMENT an operator's VALUE.
+def set_value(assignment: str, key: str, value: str | None, unset: bool, repo: Path | None) -> None:
+    """Give an ASSIGNMENT an operator's VALUE, or take it away with --unset.
 
     KEY is a requirement, `workers`, or one of its asks, `web.name`; ASSIGNMENT is module@node. VALUE is read
     as YAML, so that 4 is a number and true a boolean; where text is wanted, it is text.
     """
 
+    if unset is (value is not None):
+        raise Misused("give a VALUE or --unset, one of them")
+
     def edit(draft: Draft, mesh: Mesh, module: Module) -> None:
-        draft.put(["values", key], typed_value(mesh, module, key, value))
+        if value is None:
+            check_key(mesh, module, key)
+            draft.drop(["values", key])
+        else:
+            draft.put(["values", key], typed_value(mesh, module, key, value))
 
     _edit(repo, assignment, edit)
 
@@ -217,8 +247,8 @@ def _edit(repo: Path | None, id_: str, edit: Callable[[Draft, Mesh, Module], Non
 
 
 @click.command(epilog="Example: gitmesh choose postgres-database postgres@sparta")
-@click.argument("contract")
-@click.argument("provider")
+@click.argument("contract", shell_complete=complete.contracts)
+@click.argument("provider", shell_complete=complete.contract_providers)
 @repo_option
 def choose(contract: str, provider: str, repo: Path | None) -> None:
     """Choose who answers a CONTRACT for the whole mesh.

@@ -90,7 +90,7 @@ def _answered(
 
 
 def _machine(mesh: Mesh, node: Node) -> dict[str, Json]:
-    fields: dict[str, Json] = {"name": private_name(mesh, node.name), "address": node.address}
+    fields: dict[str, Json] = {"name": private_name(mesh, node.name), "address": node.address, **node.machine}
     return fields if node.public is None else {**fields, "public": node.public}
 
 
@@ -124,11 +124,15 @@ def _placed(node: Node, assignment: Assignment, requirement: Requirement) -> Ans
             answers=(Answer(f"say so in {assignment.at.file}: `place: {{{requirement.name}: /a/path}}`"),),
         )
     parts = placed.split("/") if isinstance(placed, str) else []
-    if parts[:1] != [""] or ".." in parts or "." in parts or "" in parts[1:-1]:
+    # A directory is owned and has its mode set: the root of the machine is nobody's.
+    whole = requirement.contract == "directory" and placed == "/"
+    if parts[:1] != [""] or ".." in parts or "." in parts or "" in parts[1:-1] or whole:
         return Refusal(
             Code.PLACE_BAD,
             subject,
-            "a place on a node is an absolute path without `..`",
+            "the root of a machine can't be a module's own directory"
+            if whole
+            else "a place on a node is an absolute path without `..`",
             assignment.at.child("place", requirement.name),
             related=(Related(requirement.at, "required here"),),
             answers=(Answer(f"write `place: {{{requirement.name}: /a/path}}`"),),
@@ -137,7 +141,10 @@ def _placed(node: Node, assignment: Assignment, requirement: Requirement) -> Ans
 
 
 def layered(mesh: Mesh, assignment: Assignment, key: str) -> tuple[bool, Json, At]:
-    """The operator's value for `key`: the assignment's, else its label's, else the mesh's (B5)."""
+    """The operator's value for `key`: the assignment's, else its label's, else the mesh's (B5).
+
+    Two labels of the node that say different values were refused when the commit was read.
+    """
     if key in assignment.values:
         return True, assignment.values[key], assignment.at.child("values", key)
     layers = mesh.values.get(assignment.module)
@@ -163,18 +170,20 @@ def _operator(mesh: Mesh, assignment: Assignment, requirement: Requirement) -> A
 
 
 def value_missing(assignment: Assignment, requirement: Requirement, key: str) -> Refusal:
-    """The refusal of a value that only a person can give (B5)."""
+    """The refusal of a value that only a person can give (B5); an ask is given by the assignment alone."""
+    here = Answer("give one for this assignment", f"gitmesh set {assignment.id} {key} VALUE")
+    many = Answer(f"give one for many in values/{assignment.module}.yaml, under `mesh` or a label")
+    ask = requirement.kind is Kind.MODULE
     return Refusal(
         Code.VALUE_MISSING,
         f"{assignment.id}.{key}",
-        "no value: neither the assignment, nor a label, nor the mesh gives one, and there is no default",
+        "no value: the assignment gives none, and there is no default"
+        if ask
+        else "no value: neither the assignment, nor a label, nor the mesh gives one, and there is no default",
         assignment.at,
         f"no value for `{key}`",
         related=(Related(requirement.at, "required here"),),
-        answers=(
-            Answer("give one for this assignment", f"gitmesh set {assignment.id} {key} VALUE"),
-            Answer(f"give one for many in values/{assignment.module}.yaml, under `mesh` or a label"),
-        ),
+        answers=(here,) if ask else (here, many),
     )
 
 
@@ -236,7 +245,7 @@ def _own_secret(mesh: Mesh, answered: Answered) -> Secret:
     asks |= {name: _literal(value) for name, value in requirement.asks.items()}
     takes = requirement.takes or Takes.START
     handed = asks.get("source") == "operator"
-    _, named, _ = layered(mesh, consumer, requirement.name)
+    named = layered(mesh, consumer, requirement.name)[1] if handed else None
     schema = _narrowed(requirement, "value", answered.contract.fields["value"].schema)
     fixed = handed or takes in (Takes.FIRST_START, Takes.NEVER)
     return Secret(

@@ -28,7 +28,10 @@ class Checking:
     def refuse(
         self, code: Code, name: str, message: str, at: At, *answers: str, related: tuple[Related, ...] = ()
     ) -> None:
-        """Add a refusal about `name` in the module (the module itself where it is empty)."""
+        """Add a refusal about `name` in the module (the module itself where it is empty). One mistake that
+        several containers took over is one."""
+        if any((each.code, each.at, each.message) == (code, at, message) for each in self.refusals):
+            return
         subject = f"{self.module.name}.{name}" if name else f"module {self.module.name}"
         said = tuple(Answer(each) for each in answers)
         self.refusals.append(Refusal(code, subject, message, at, related=related, answers=said))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gitmesh.core.model import Assignment, Mesh, Requirement
 from gitmesh.core.refusal import Answer, Code, Refusal, Related
@@ -16,6 +16,18 @@ class Candidates:
 
     able: tuple[str, ...]
     out: Mapping[str, str]
+    by_node: Mapping[str, list[str]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Sort who is able by node: each node may have its own, and each of its consumers looks here."""
+        by_node: dict[str, list[str]] = {}
+        for each in self.able:
+            by_node.setdefault(each.partition("@")[2], []).append(each)
+        object.__setattr__(self, "by_node", by_node)
+
+    def includes(self, assignment: str) -> bool:
+        """Whether an assignment is able to answer."""
+        return assignment in self.by_node.get(assignment.partition("@")[2], ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +54,7 @@ def choose(
     if pin is not None:
         return _by_pin(consumer, requirement, pin, candidates)
     ruled = _by_rule(mesh, consumer, requirement, candidates)
-    if recorded in candidates.able:
+    if recorded is not None and candidates.includes(recorded):
         return _by_record(mesh, consumer, requirement, ruled, recorded)
     if ruled is not None:
         return ruled
@@ -67,7 +79,7 @@ def _by_seat(
     holder = holders.get(seat)
     if holder is None:
         return seat_unheld(mesh, seat, [(consumer, requirement)])
-    if holder in candidates.able:
+    if candidates.includes(holder):
         return Choice(holder, f"seat {seat}")
     why = candidates.out.get(holder, f"does not provide `{requirement.contract}`")
     return Refusal(
@@ -105,7 +117,7 @@ def seat_unheld(mesh: Mesh, seat: str, needed: Sequence[tuple[Assignment, Requir
 def _by_pin(
     consumer: Assignment, requirement: Requirement, pin: str, candidates: Candidates
 ) -> Choice | Refusal:
-    if pin in candidates.able:
+    if candidates.includes(pin):
         return Choice(pin, "pinned")
     why = candidates.out.get(pin, f"is no assignment that provides `{requirement.contract}`")
     return Refusal(
@@ -121,13 +133,15 @@ def _by_pin(
 def _by_rule(
     mesh: Mesh, consumer: Assignment, requirement: Requirement, candidates: Candidates
 ) -> Choice | None:
-    own = [each for each in candidates.able if mesh.assignments[each].node == consumer.node]
+    own = candidates.by_node.get(consumer.node, [])
     if len(own) == 1:
         return Choice(own[0], "own node")
     if len(candidates.able) == 1:
         return Choice(candidates.able[0], "the only one")
     chosen = mesh.choose.get(requirement.contract)
-    return Choice(chosen, "chosen for the mesh") if chosen in candidates.able else None
+    if chosen is not None and candidates.includes(chosen):
+        return Choice(chosen, "chosen for the mesh")
+    return None
 
 
 def _by_record(

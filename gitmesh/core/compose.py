@@ -24,10 +24,12 @@ from gitmesh.core.declaration import (
     SecretHole,
     SecretSpec,
     assignment_holes,
+    holes,
 )
 from gitmesh.core.identity import identity_of
 from gitmesh.core.model import Assignment, Json, Kind, Provision
 from gitmesh.core.read import Reader, as_text
+from gitmesh.core.registries import registries_of
 from gitmesh.core.resolve import Resolution, used, waits
 
 
@@ -44,6 +46,7 @@ def compose(resolution: Resolution) -> dict[str, Declaration]:
             if each.node == name
         }
         bare = Declaration(mesh.id, mesh.name, name, node.address, node.root, hosts, assignments)
+        bare = replace(bare, registries=registries_of(mesh, name, assignments))
         declarations[name] = _with_holes(resolution, bare)
     return declarations
 
@@ -191,7 +194,11 @@ def _open_fields(reader: Reader, answered: Answered) -> dict[str, Filled]:
 
 def _with_holes(resolution: Resolution, bare: Declaration) -> Declaration:
     """The declaration with what each of its holes is held against, from the holes themselves."""
-    found = tuple(hole for spec in bare.assignments.values() for hole in assignment_holes(spec))
+    own = [each.credential for each in bare.registries.values() if each.credential is not None]
+    found = (
+        *(hole for text in own for hole in holes(text)),
+        *(hole for spec in bare.assignments.values() for hole in assignment_holes(spec)),
+    )
     presents = {hole.secret for hole in found if isinstance(hole, SecretHole)}
     logins = {hole.secret for hole in found if not isinstance(hole, AnswerHole)}
     applies = {

@@ -79,8 +79,16 @@ def _type_of(value: Json) -> str:
 
 
 def _equal(one: Json, other: Json) -> bool:
-    """Equal as JSON: True is not 1."""
-    return _type_of(one) == _type_of(other) and bool(one == other)
+    """Equal as JSON, all the way down: True is not 1, nor [True] [1]."""
+    if _type_of(one) != _type_of(other):
+        return False
+    match one:
+        case list():
+            return len(one) == len(other) and all(map(_equal, one, other))
+        case Mapping():
+            return one.keys() == other.keys() and all(_equal(each, other[key]) for key, each in one.items())
+        case _:
+            return bool(one == other)
 
 
 def _shown(value: Json) -> str:
@@ -183,11 +191,13 @@ def narrow(base: Schema, narrowing: Schema) -> tuple[Schema, str | None]:
 def _narrowed(base: Schema, narrowing: Schema) -> Schema:
     result = dict(base)
     for keyword, value in narrowing.items():
-        if keyword in base and keyword not in NOTES:
+        if keyword in base and keyword not in (*NOTES, "properties"):
             result[keyword] = _both(keyword, base[keyword], value)
         else:
             result[keyword] = value
     _refuse_new_properties(base, narrowing)
+    if "properties" in result:
+        result["properties"] = _both_properties(base, narrowing)
     _refuse_empty(result, base, narrowing)
     return result
 
@@ -202,7 +212,6 @@ def _both(keyword: str, base: Json, value: Json) -> Json:
         "pattern": both,
         "items": _narrowed,
         "propertyNames": _narrowed,
-        "properties": _both_properties,
         "required": lambda one, other: list(dict.fromkeys([*one, *other])),
         "additionalProperties": _both_others,
     }
@@ -235,8 +244,24 @@ def _both_enums(base: list[Json], value: list[Json]) -> list[Json]:
     return value
 
 
-def _both_properties(base: Mapping[str, Schema], value: Mapping[str, Schema]) -> dict[str, Schema]:
-    return {**base, **{name: _narrowed(base.get(name, {}), schema) for name, schema in value.items()}}
+def _both_properties(base: Schema, narrowing: Schema) -> dict[str, Schema]:
+    """The properties that either names; a name that one leaves out is among its `additionalProperties`,
+    and one that the narrowing closes out is gone."""
+    names = dict.fromkeys([*base.get("properties", {}), *narrowing.get("properties", {})])
+    wanted = {name: _property(narrowing, name) for name in names}
+    return {
+        name: _narrowed(_property(base, name) or {}, schema)
+        for name, schema in wanted.items()
+        if schema is not None
+    }
+
+
+def _property(schema: Schema, name: str) -> Schema | None:
+    """What a schema says of a property, named or not; None where it may not be there."""
+    said = schema.get("properties", {}).get(name, schema.get("additionalProperties", True))
+    if isinstance(said, bool):
+        return {} if said else None
+    return dict(said)
 
 
 def _both_others(base: Json, value: Json) -> Json:
@@ -259,6 +284,10 @@ def _refuse_empty(result: Schema, base: Schema, narrowing: Schema) -> None:
     for least, most in LEAST.items():
         if least in result and most in result and result[least] > result[most]:
             raise _Loosens(f"nothing fits both: `{least}` would be {result[least]}, `{most}` {result[most]}")
+    if result.get("additionalProperties") is False:
+        for name in result.get("required", ()):
+            if name not in result.get("properties", {}):
+                raise _Loosens(f"nothing fits both: `{name}` is required, and may not be there")
     rest = {keyword: value for keyword, value in result.items() if keyword != "enum"}
     if "enum" in result and all(check_value(rest, each) is not None for each in result["enum"]):
         raise _Loosens("nothing fits both: no value of `enum` is left")

@@ -163,6 +163,13 @@ class ContainerSpec:
     plain: Mapping[str, Json] = field(default_factory=dict)
 
 
+def registry_of(image: str) -> str:
+    """The host that an image comes from: `docker.io` where its name says none."""
+    first, slash, _ = image.partition("/")
+    named = bool(slash) and ("." in first or ":" in first or first == "localhost")
+    return first if named else "docker.io"
+
+
 @dataclass(frozen=True, slots=True)
 class JobSpec:
     """A job: `where` in, like, host; `program` only for host."""
@@ -270,6 +277,15 @@ class AnswersSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class RegistrySpec:
+    """How a registry of images is reached: pulled from `mirror` instead, and with `credential`
+    (`USER:PASSWORD`)."""
+
+    mirror: str | None = None
+    credential: Filled | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Declaration:
     """Everything one node is to be."""
 
@@ -286,6 +302,8 @@ class Declaration:
     secrets: Mapping[str, SecretSpec] = field(default_factory=dict)
     answers: Mapping[str, AnswersSpec] = field(default_factory=dict)
     """by the consumer's requirement"""
+    registries: Mapping[str, RegistrySpec] = field(default_factory=dict)
+    """by the host that images name, as far as this node pulls from it"""
 
 
 def assignment_holes(spec: AssignmentSpec) -> Iterator[Hole]:

@@ -87,7 +87,7 @@ def _leaves(tree: Tree, keys: tuple[str | int, ...]) -> Iterator[tuple[tuple[str
 
 def spots(checking: Checking) -> Iterator[Spot]:
     """Every text of the module that may read answers. What a container took over from one that it is
-    like is the other's, and stands here once."""
+    like stands where that one says it, and here once."""
     module = checking.module
     for requirement in module.requires.values():
         if requirement.kind is Kind.MODULE:
@@ -95,13 +95,12 @@ def spots(checking: Checking) -> Iterator[Spot]:
             for name, tree in requirement.asks.items():
                 for keys, text in _leaves(tree, ()):
                     yield Spot(text, requirement.at.child(name, *keys), Place.ASK, used, structure=True)
-    seen: set[int] = set()
+    seen: set[At] = set()
     jobs = [(job.spec, job.where == "host") for job in module.jobs.values()]
     for container, on_host in [*((each, False) for each in module.containers.values()), *jobs]:
         for spot in _of_container(container, on_host):
-            # Merged containers share the very objects of the texts that they took over.
-            if id(spot.text) not in seen:
-                seen.add(id(spot.text))
+            if spot.at not in seen or spot.place is Place.PATH:
+                seen.add(spot.at)
                 yield spot
     for provision in module.provides.values():
         for name, text in provision.serves.items():

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_address, ip_network
 
 from gitmesh.core.answer import Answered
-from gitmesh.core.model import Assignment, Container, Kind, Mesh
+from gitmesh.core.model import Assignment, Container, Kind, Mesh, Module
 from gitmesh.core.refusal import Answer, At, Code, Refusal, Related
 
 
@@ -34,6 +34,14 @@ def check_grants(
     return refusals
 
 
+def possible_grants(module: Module) -> list[str]:
+    """Every grant that an assignment of `module` could need, wherever its accesses come to lie."""
+    containers = (*module.containers.values(), *(job.spec for job in module.jobs.values()))
+    found = [grant for each in containers for grant, _ in _of_container(each)]
+    reached = [each for each in module.requires.values() if each.contract in ("device", "access")]
+    return sorted({*found, *(f"{each.contract}:{each.name}" for each in reached)})
+
+
 def _needed(
     mesh: Mesh, assignment: Assignment, answers: Mapping[tuple[str, str], Answered]
 ) -> Iterator[tuple[str, At]]:
@@ -41,14 +49,22 @@ def _needed(
     for container in (*module.containers.values(), *(job.spec for job in module.jobs.values())):
         yield from _of_container(container)
     for requirement in module.requires.values():
+        if requirement.kind is not Kind.HOST or requirement.contract not in ("device", "access"):
+            continue
         answered = answers.get((assignment.id, requirement.name))
-        if answered is None or requirement.kind is not Kind.HOST:
+        if answered is None:
             continue
         if requirement.contract == "device":
             yield f"device:{requirement.name}", requirement.at
         location = str(answered.fields.get("location", ""))
-        if requirement.contract == "access" and (location == "/" or location.endswith(".sock")):
+        if requirement.contract == "access" and _reaches_beyond(location):
             yield f"access:{requirement.name}", requirement.at
+
+
+def _reaches_beyond(location: str) -> bool:
+    """Whether an access is to the whole machine, to a socket or to where the sockets of daemons lie."""
+    path = location.rstrip("/")
+    return path in ("", "/run", "/var/run") or path.endswith((".sock", ".socket"))
 
 
 def _of_container(container: Container) -> Iterator[tuple[str, At]]:

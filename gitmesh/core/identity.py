@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 
 from gitmesh.core.model import Assignment
 
@@ -10,6 +11,7 @@ LONGEST = 18
 """Both logins of a rotation, `<as>_a` and `<as>_b`, then fit the tightest backend's twenty characters."""
 
 
+@lru_cache(maxsize=1 << 16)
 def mint(module: str, node: str, word: str | None = None) -> str:
     """The identity of `module@node`, with the requirement's `as:` word where it has one.
 

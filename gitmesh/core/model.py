@@ -200,6 +200,15 @@ class Container:
     image_paths: tuple[str, ...] = ()
     plain: Mapping[str, Json] = field(default_factory=dict)
     when: Mapping[str, When] = field(default_factory=dict)
+    written: Mapping[tuple[str | int, ...], At] = field(default_factory=dict)
+    """Of one that is `like` another: where each of its parts is written, by the keys that lead to it."""
+
+    def place(self, *keys: str | int) -> At:
+        """Where `keys` of the container is written: in itself, or in the one that it took it over from."""
+        for end in range(len(keys), 0, -1):
+            if keys[:end] in self.written:
+                return self.written[keys[:end]].child(*keys[end:])
+        return self.at.child(*keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +281,17 @@ class Keys:
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """Why a node applies nothing for a while, and until when (a day or a time in UTC)."""
+
+    reason: str
+    until: str
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
-    """A machine. Ports are given out from `first` to `last`, without those reserved (B17)."""
+    """A machine. Ports are given out from `first` to `last`, without those reserved (B17). `state` is
+    active, paused (then `pause` says why) or revoked; `enrol` the public half of its token."""
 
     name: str
     at: At
@@ -286,6 +304,10 @@ class Node:
     labels: tuple[str, ...] = ()
     keys: Keys | None = None
     state: str = "active"
+    pause: Pause | None = None
+    machine: Mapping[str, Json] = field(default_factory=dict)
+    """What was said of the machine: arch, cpus, memory (in bytes)."""
+    enrol: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +342,22 @@ class Layers:
 
 
 @dataclass(frozen=True, slots=True)
+class Registry:
+    """How nodes reach a registry of images: pulled from `mirror` instead, with the handed `credential`."""
+
+    mirror: str | None = None
+    credential: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """A module's change reaches the nodes labelled `first`, the rest once those are `healthy` that long."""
+
+    first: str
+    healthy: str
+
+
+@dataclass(frozen=True, slots=True)
 class Mesh:
     """One commit of a mesh repo, read and checked file by file."""
 
@@ -335,6 +373,12 @@ class Mesh:
     seats: Mapping[str, str | None] = field(default_factory=dict)
     """Every seat of this commit, shipped ones included, and the contract it delivers (None: foundation)."""
     choose: Mapping[str, str] = field(default_factory=dict)
+    registries: Mapping[str, Registry] = field(default_factory=dict)
+    rollout: Rollout | None = None
+    notify: Mapping[str, str] = field(default_factory=dict)
+    """Where to report to, by name."""
+    gitmesh: str | None = None
+    """The version that nodes run."""
     allow_drop: tuple[str, ...] = ()
     contracts: Mapping[str, Contract] = field(default_factory=dict)
     modules: Mapping[str, Module] = field(default_factory=dict)
@@ -345,6 +389,8 @@ class Mesh:
     """Name of a handed value to the sha256 of its file's bytes."""
     rotations: Mapping[str, int] = field(default_factory=dict)
     abandon: tuple[str, ...] = ()
+    reveals: Mapping[str, str] = field(default_factory=dict)
+    """Secret id to the approver's key that it is revealed to."""
     broken: frozenset[str] = frozenset()
     """Ids (`modules/x`, `nodes/y`, `contracts/z`, `module@node`) whose file was refused: what depends on
     one of them is silent, so that one mistake gives one refusal."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gitmesh.core.model import Assignment, Json, Mesh, Node, Requirement
 from gitmesh.core.record import Record
-from gitmesh.core.refusal import Answer, Code, Refusal, Related
+from gitmesh.core.refusal import Answer, At, Code, Refusal, Related
 
 _PROTOCOLS = {"tcp": ("tcp",), "udp": ("udp",), "tcp+udp": ("tcp", "udp")}
 
@@ -24,6 +24,12 @@ class Wanted:
         """(assignment, requirement)"""
         return self.assignment.id, self.requirement.name
 
+    @property
+    def at(self) -> At:
+        """Where its number is said, else the assignment."""
+        assignment, name = self.assignment, self.requirement.name
+        return assignment.at.child("place", name) if name in assignment.place else assignment.at
+
     def fixed(self) -> Json:
         """The number that the operator places it at, else the one the module insists on, else None."""
         return self.assignment.place.get(self.requirement.name, self.requirement.asks.get("number"))
@@ -32,14 +38,24 @@ class Wanted:
         """The protocols it listens for."""
         return _PROTOCOLS[str(self.requirement.asks.get("protocol", "tcp"))]
 
+    def meets(self, other: Wanted) -> bool:
+        """Whether both bind an address in common: each its own, or one of them every address there is."""
+        reaches = {self._reach(), other._reach()}
+        return len(reaches) == 1 or "public" in reaches
+
+    def _reach(self) -> Json:
+        # Without `listens` the software itself binds, and where it does so nobody can tell.
+        asks = self.requirement.asks
+        return asks.get("reach", "mesh") if "listens" in asks else "public"
+
 
 def give(
     mesh: Mesh, record: Record, wanted: Iterable[Wanted]
 ) -> tuple[dict[tuple[str, str], int], list[Refusal]]:
     """A port for each of `wanted`, which come by assignment id and then in their module's order.
 
-    What is fixed comes first, then what the record holds, then the lowest free of the node's range: so
-    no port moves while its assignment stands, whatever else is assigned.
+    What the record holds comes first, then what is newly fixed, then the lowest free of the node's range:
+    so no port moves while its assignment stands, whatever else is assigned, and be the range another since.
     """
     given: dict[tuple[str, str], int] = {}
     refusals: list[Refusal] = []
@@ -58,23 +74,30 @@ def _on_node(
     given: dict[tuple[str, str], int],
     refusals: list[Refusal],
 ) -> None:
-    taken: dict[tuple[int, str], Wanted] = {}
-    late: list[Wanted] = []
+    taken: dict[tuple[int, str], list[Wanted]] = {}
+    turns: tuple[list[tuple[Wanted, int]], ...] = ([], [])
+    new: list[Wanted] = []
     for each in wanted:
         fixed = each.fixed()
-        if fixed is None:
-            late.append(each)
-        elif isinstance(fixed, int):
-            _take(each, fixed, taken, given, refusals)
-    new: list[Wanted] = []
-    for each in late:
         kept = record.of(each.assignment.id).ports.get(each.requirement.name)
-        free = kept is not None and not any((kept, protocol) in taken for protocol in each.protocols())
-        if kept is not None and free and node.first <= kept <= node.last:
-            _take(each, kept, taken, given, refusals)
-        else:
+        if fixed is None and kept is not None:
+            turns[0].append((each, kept))
+        elif fixed is None:
             new.append(each)
-    numbers = {number for number, _ in taken}
+        elif isinstance(fixed, int):
+            turns[kept != fixed].append((each, fixed))
+    for each, number in (*turns[0], *turns[1]):
+        _take(each, number, taken, given, refusals)
+    _give_new(node, new, {number for number, _ in taken}, given, refusals)
+
+
+def _give_new(
+    node: Node,
+    new: list[Wanted],
+    numbers: set[int],
+    given: dict[tuple[str, str], int],
+    refusals: list[Refusal],
+) -> None:
     port = node.first
     for each in new:
         while port in numbers or port in node.reserved:
@@ -89,15 +112,17 @@ def _on_node(
 def _take(
     each: Wanted,
     number: int,
-    taken: dict[tuple[int, str], Wanted],
+    taken: dict[tuple[int, str], list[Wanted]],
     given: dict[tuple[str, str], int],
     refusals: list[Refusal],
 ) -> None:
     for protocol in each.protocols():
-        other = taken.setdefault((number, protocol), each)
-        if other is not each:
+        others = taken.setdefault((number, protocol), [])
+        other = next((other for other in others if each.meets(other)), None)
+        if other is not None and other is not each:
             refusals.append(_held(each, number, other))
             return
+        others.append(each)
     given[each.key] = number
 
 
@@ -108,11 +133,8 @@ def _held(each: Wanted, number: int, other: Wanted) -> Refusal:
         Code.PORT_HELD,
         f"{each.assignment.id}.{name}",
         f"port {number} of `{each.assignment.node}` is held by {holder} already",
-        each.assignment.at,
-        related=(
-            Related(each.requirement.at, "required here"),
-            Related(other.assignment.at, "assigned here"),
-        ),
+        each.at,
+        related=(Related(each.requirement.at, "required here"), Related(other.at, "held here")),
         answers=(Answer(f"place it at another port: `place: {{{name}: NUMBER}}`"),),
     )
 

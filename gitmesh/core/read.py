@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from gitmesh.core.answer import Answered, consumer_identity, layered, value_missing, value_type
+from gitmesh.core.answer import Answered, consumer_identity, value_missing, value_type
 from gitmesh.core.contract import check_value
 from gitmesh.core.declaration import AnswerHole, Filled, Holed, LoginHole, SecretHole
+from gitmesh.core.hostname import canonical
 from gitmesh.core.identity import dns
 from gitmesh.core.model import Ask, FieldName, Json, Kind, Mesh, Requirement, Tree
 from gitmesh.core.reference import Ref, Text, references
@@ -55,7 +56,7 @@ class Reader:
             return ask.default
         said = requirement.asks[name]
         value = self.tree(said, answered.consumer.id)
-        if _has_references(said):
+        if has_references(said):
             self._check_leaves(answered, said)
             wrong = None if isinstance(value, Holed) else check_value(ask.schema, value)
             if wrong is not None:
@@ -108,6 +109,7 @@ class Reader:
             return answered.fields[name]
         requirement, node = answered.requirement, self.mesh.nodes[answered.consumer.node]
         where = self.mesh.at if requirement.kind is Kind.MESH else node.at
+        say = f"machine: {{{name}: …}}" if name in ("arch", "cpus", "memory") else f"{name}:"
         raise Unread(
             Refusal(
                 Code.VALUE_MISSING,
@@ -116,7 +118,7 @@ class Reader:
                 where,
                 f"no `{name}`",
                 related=(Related(requirement.at, "required here"),),
-                answers=(Answer(f"say `{name}:` in {where.file}"),),
+                answers=(Answer(f"say `{say}` in {where.file}"),),
             )
         )
 
@@ -150,17 +152,18 @@ class Reader:
         return join(pieces)
 
     def _asked_of_operator(self, answered: Answered, ask: Ask, name: str) -> Value:
-        requirement = answered.requirement
+        requirement, consumer = answered.requirement, answered.consumer
         key = f"{requirement.name}.{name}"
-        found, value, at = layered(self.mesh, answered.consumer, key)
-        if not found:
+        if key not in consumer.values:
             if ask.has_default:
                 return ask.default
-            raise Unread(value_missing(answered.consumer, requirement, key))
+            raise Unread(value_missing(consumer, requirement, key))
+        value = consumer.values[key]
         wrong = check_value(ask.schema, value)
         if wrong is not None:
-            raise Unread(value_type(answered.consumer, requirement, key, at, wrong))
-        return value
+            at = consumer.at.child("values", key)
+            raise Unread(value_type(consumer, requirement, key, at, wrong))
+        return canonical(value) if ask.schema.get("format") == "hostname" else value
 
     def _check_leaving(self, answered: Answered, text: Text) -> None:
         """A provider's local port is of no use to a consumer on another node."""
@@ -257,7 +260,8 @@ def _references(tree: Tree) -> tuple[Ref, ...]:
     return ()
 
 
-def _has_references(tree: Tree) -> bool:
+def has_references(tree: Tree) -> bool:
+    """Whether any text in a structured value reads an answer."""
     return bool(_references(tree))
 
 

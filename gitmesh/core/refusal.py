@@ -18,6 +18,7 @@ class Code(StrEnum):
     FILE_KIND = "file-kind"
     FILE_NAME = "file-name"
     FILE_MISSING = "file-missing"
+    FILE_CONFLICT = "file-conflict"
     SCHEMA = "schema"
     # What a definition may say (RULES A).
     CONTRACT_UNKNOWN = "contract-unknown"
@@ -39,6 +40,7 @@ class Code(StrEnum):
     PROVIDES_MISMATCH = "provides-mismatch"
     CONTAINER_UNKNOWN = "container-unknown"
     AS_NEEDED = "as-needed"
+    FIELD_UNREAD = "field-unread"
     # What an assignment, a node or the mesh may say.
     MODULE_UNKNOWN = "module-unknown"
     NODE_UNKNOWN = "node-unknown"
@@ -46,6 +48,7 @@ class Code(StrEnum):
     KEY_UNKNOWN = "key-unknown"
     VALUE_TYPE = "value-type"
     VALUE_MISSING = "value-missing"
+    VALUE_TWICE = "value-twice"
     GRANT_MISSING = "grant-missing"
     PLACE_BAD = "place-bad"
     # What the mesh can't answer (RULES B).
@@ -65,9 +68,12 @@ class Code(StrEnum):
     PLACE_HELD = "place-held"
     LOCAL_PORT_LEAVES = "local-port-leaves"
     ADDRESS_PUBLIC = "address-public"
+    ADDRESS_HELD = "address-held"
+    KEY_HELD = "key-held"
     CYCLE = "cycle"
     PROVIDER_IN_USE = "provider-in-use"
     HANDED_MISSING = "handed-missing"
+    ROTATION_REFUSED = "rotation-refused"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,20 +5,25 @@ Pure: the same inputs give the same resolution on any machine (B22).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
+from operator import itemgetter
 
 from gitmesh.core import choose as choosing
+from gitmesh.core.acts import check_acts
 from gitmesh.core.answer import Answered, Secret, answer_local, secret_of
 from gitmesh.core.contract import check_value
+from gitmesh.core.facts import check_facts
 from gitmesh.core.grants import check_addresses, check_grants
 from gitmesh.core.identity import identity_of, logins
 from gitmesh.core.model import Assignment, Contract, Json, Kind, Mesh, Requirement
 from gitmesh.core.ports import Wanted, give
-from gitmesh.core.read import Reader, Unread
+from gitmesh.core.read import Reader
+from gitmesh.core.readable import check_readable
 from gitmesh.core.record import Record, Recorded
 from gitmesh.core.refusal import Answer, Code, Refusal, Related, ordered
+from gitmesh.core.registries import credentials
 from gitmesh.core.seats import hold
 from gitmesh.core.unique import check_names, check_places
 
@@ -48,32 +53,36 @@ def resolve(mesh: Mesh, record: Record) -> Resolution:
     """The resolution of `mesh`, given what must not move."""
     holders, refusals = hold(mesh)
     assignments = [each for _, each in sorted(mesh.assignments.items()) if _whole(mesh, each)]
+    needed = [(each, used(mesh, each)) for each in assignments]
     wanted = [
         Wanted(each, requirement)
-        for each in assignments
-        for requirement in used(mesh, each)
+        for each, requirements in needed
+        for requirement in requirements
         if requirement.kind is Kind.HOST and requirement.contract == "port"
     ]
     ports, refused = give(mesh, record, wanted)
     refusals += refused
     answers: dict[tuple[str, str], Answered] = {}
-    for each in assignments:
-        for requirement in used(mesh, each):
+    for each, requirements in needed:
+        for requirement in requirements:
             if requirement.kind is not Kind.MODULE:
                 answered = answer_local(mesh, each, requirement, ports.get((each.id, requirement.name)))
                 _keep(answers, refusals, each, requirement, answered)
-    _answer_by_modules(mesh, holders, record, assignments, answers, refusals)
+    _answer_by_modules(mesh, holders, record, needed, answers, refusals)
     reader = Reader(mesh, answers)
-    refusals += _read_all(reader, assignments, answers)
+    refusals += check_readable(reader, answers)
+    refusals += check_facts(mesh, reader, assignments, answers)
     secrets = _secrets(mesh, answers)
     refusals += check_names(mesh, reader, answers)
     refusals += check_places(mesh, answers)
     refusals += check_grants(mesh, assignments, answers)
     refusals += check_addresses(mesh, answers)
     refusals += _check_handed(mesh, secrets)
-    refusals += _check_identities(mesh, assignments)
+    refusals += check_acts(mesh, answers, secrets)
+    refusals += _check_identities(needed)
     refusals += _check_unassigned(mesh, record)
     refusals += _check_cycles(mesh, answers)
+    secrets |= credentials(mesh, assignments)
     return Resolution(
         mesh, answers, secrets, holders, _record(assignments, answers, ports), ordered(refusals), ports
     )
@@ -114,17 +123,21 @@ def _answer_by_modules(
     mesh: Mesh,
     holders: Mapping[str, str],
     record: Record,
-    assignments: list[Assignment],
+    needed: list[tuple[Assignment, tuple[Requirement, ...]]],
     answers: dict[tuple[str, str], Answered],
     refusals: list[Refusal],
 ) -> None:
     """Choose a provider for each module requirement; seats that nobody holds are refused once each."""
-    offers = _offers(mesh, assignments)
+    offers = _offers(mesh, (consumer for consumer, _ in needed))
+    # Who could answer is the same for every assignment of a module.
+    asked: dict[tuple[str, str], choosing.Candidates] = {}
     unheld: dict[str, list[tuple[Assignment, Requirement]]] = {}
-    for consumer in assignments:
-        for requirement in used(mesh, consumer):
+    for consumer, requirements in needed:
+        for requirement in requirements:
+            if requirement.kind is not Kind.MODULE:
+                continue
             contract = mesh.contracts.get(requirement.contract)
-            if requirement.kind is not Kind.MODULE or contract is None:
+            if contract is None:
                 continue
             if _needs_vault(contract) and "mesh-vault" not in holders:
                 unheld.setdefault("mesh-vault", []).append((consumer, requirement))
@@ -133,7 +146,10 @@ def _answer_by_modules(
                 if seat != "mesh-vault":
                     unheld.setdefault(seat, []).append((consumer, requirement))
                 continue
-            candidates = _candidates(mesh, offers.get(contract.name, []), consumer, requirement, contract)
+            key = (consumer.module, requirement.name)
+            if key not in asked:
+                asked[key] = _candidates(mesh, offers.get(contract.name, []), requirement, contract)
+            candidates = asked[key]
             recorded = record.of(consumer.id).providers.get(requirement.name)
             if _left(mesh, consumer, requirement, recorded):
                 continue
@@ -157,12 +173,14 @@ def _stands_on_broken(mesh: Mesh, choice: Refusal, holder: str | None) -> bool:
     """Whether a refused file might have answered: then the lack of a provider is no second mistake."""
     if holder is not None:
         return not _whole(mesh, mesh.assignments[holder])
+    if choice.code not in (Code.NO_PROVIDER, Code.PIN_BAD):
+        return False
     providers = ("modules/", "spreads/", "nodes/")
     might = any("@" in each or each.startswith(providers) for each in mesh.broken)
-    return might and choice.code in (Code.NO_PROVIDER, Code.PIN_BAD)
+    return might or any(not _whole(mesh, each) for each in mesh.assignments.values())
 
 
-def _offers(mesh: Mesh, assignments: list[Assignment]) -> dict[str, list[str]]:
+def _offers(mesh: Mesh, assignments: Iterable[Assignment]) -> dict[str, list[str]]:
     offers: dict[str, list[str]] = {}
     for each in assignments:
         for contract in mesh.modules[each.module].provides:
@@ -170,8 +188,15 @@ def _offers(mesh: Mesh, assignments: list[Assignment]) -> dict[str, list[str]]:
     return offers
 
 
+def candidates_of(mesh: Mesh, requirement: Requirement) -> choosing.Candidates:
+    """Who could answer a module requirement whose contract the mesh has, and who is out, with why."""
+    assignments = [each for _, each in sorted(mesh.assignments.items()) if _whole(mesh, each)]
+    contract = mesh.contracts[requirement.contract]
+    return _candidates(mesh, _offers(mesh, assignments).get(contract.name, []), requirement, contract)
+
+
 def _candidates(
-    mesh: Mesh, offers: list[str], consumer: Assignment, requirement: Requirement, contract: Contract
+    mesh: Mesh, offers: list[str], requirement: Requirement, contract: Contract
 ) -> choosing.Candidates:
     able: list[str] = []
     out: dict[str, str] = {}
@@ -211,40 +236,21 @@ def _literal(value: Json) -> Json:
     return value
 
 
-def _read_all(
-    reader: Reader, assignments: list[Assignment], answers: Mapping[tuple[str, str], Answered]
-) -> list[Refusal]:
-    """Read each ask and each served field once, so that what can't be read is refused here and not later."""
-    refusals: list[Refusal] = []
-    for (assignment, name), answered in sorted(answers.items(), key=lambda item: item[0]):
-        if answered.requirement.kind is not Kind.MODULE:
-            continue
-        # What a derived field is made of is read by itself.
-        served = [each for each, declared in answered.contract.fields.items() if declared.derived is None]
-        for part in (*answered.contract.asks, *served):
-            try:
-                reader.field(assignment, name, part)
-            except Unread as unread:
-                if unread.refusal is not None:
-                    refusals.append(unread.refusal)
-    return refusals
-
-
 def _secrets(mesh: Mesh, answers: Mapping[tuple[str, str], Answered]) -> dict[str, Secret]:
     secrets = {}
-    for key, answered in sorted(answers.items(), key=lambda item: item[0]):
+    for key, answered in sorted(answers.items(), key=itemgetter(0)):
         secret = secret_of(mesh, answered)
         if secret is not None:
             secrets[f"{key[0]}.{key[1]}"] = secret
     return secrets
 
 
-def _check_identities(mesh: Mesh, assignments: list[Assignment]) -> list[Refusal]:
+def _check_identities(needed: list[tuple[Assignment, tuple[Requirement, ...]]]) -> list[Refusal]:
     """Identities and the logins made of them are unique in the mesh (B14)."""
     refusals = []
     held: dict[str, tuple[Assignment, str | None]] = {}
-    for each in assignments:
-        words = {requirement.as_word for requirement in used(mesh, each)}
+    for each, requirements in needed:
+        words = {requirement.as_word for requirement in requirements}
         for word in sorted({None, *words}, key=lambda word: word or ""):
             identity = identity_of(each, word)
             taken = [held[name] for name in (identity, *logins(identity)) if name in held]
@@ -328,26 +334,28 @@ def _check_cycles(mesh: Mesh, answers: Mapping[tuple[str, str], Answered]) -> li
 
 
 def _check_handed(mesh: Mesh, secrets: Mapping[str, Secret]) -> list[Refusal]:
-    """A secret that only an operator can give must have been handed (C4)."""
-    refusals = []
+    """A secret that only an operator can give must have been handed (C4): once for all that read one file."""
+    missing: dict[str, list[Secret]] = {}
     for secret in secrets.values():
         if secret.handed is not None and secret.handed not in mesh.handed:
-            assignment = mesh.assignments[secret.assignment]
-            requirement = mesh.modules[assignment.module].requires[secret.id.rpartition(".")[2]]
-            refusals.append(
-                Refusal(
-                    Code.HANDED_MISSING,
-                    secret.id,
-                    "an operator hands this secret over, and nobody has",
-                    assignment.at,
-                    f"no handed/{secret.handed}.yaml",
-                    related=(Related(requirement.at, "required here"),),
-                    answers=(
-                        Answer(f"encrypt it to the mesh's vault with sops, as handed/{secret.handed}.yaml"),
-                    ),
-                )
-            )
-    return refusals
+            missing.setdefault(secret.handed, []).append(secret)
+    return [_handed_missing(mesh, name, readers) for name, readers in missing.items()]
+
+
+def _handed_missing(mesh: Mesh, name: str, readers: list[Secret]) -> Refusal:
+    first = readers[0]
+    assignment = mesh.assignments[first.assignment]
+    requirement = mesh.modules[assignment.module].requires[first.id.rpartition(".")[2]]
+    more = f"; {len(readers) - 1} more would read it" if len(readers) > 1 else ""
+    return Refusal(
+        Code.HANDED_MISSING,
+        first.id,
+        f"an operator hands this secret over, and nobody has{more}",
+        assignment.at,
+        f"no handed/{name}.yaml",
+        related=(Related(requirement.at, "required here"),),
+        answers=(Answer(f"encrypt it to the mesh's vault with sops, as handed/{name}.yaml"),),
+    )
 
 
 def waits(mesh: Mesh, answered: Answered) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gitmesh.core.answer import Answered
+from gitmesh.core.hostname import canonical
 from gitmesh.core.model import Json, Kind, Mesh
 from gitmesh.core.read import Reader, Unread
 from gitmesh.core.refusal import Answer, Code, Refusal, Related
@@ -12,13 +13,7 @@ from gitmesh.core.refusal import Answer, Code, Refusal, Related
 
 def normalised(value: Json) -> Json:
     """A public name as it is compared: case, a trailing dot, IDN and the default port make no difference."""
-    if not isinstance(value, str):
-        return value
-    name = value.strip().rstrip(".").lower().removesuffix(":443").rstrip(".")
-    try:
-        return name.encode("idna").decode("ascii")
-    except UnicodeError:
-        return name
+    return canonical(value.removesuffix(":443")) if isinstance(value, str) else value
 
 
 def check_names(mesh: Mesh, reader: Reader, answers: Mapping[tuple[str, str], Answered]) -> list[Refusal]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gitmesh.repo.objects import folders_of, parents_of, read_files, tree_of, trees_of, write_commit
-from gitmesh.repo.transport import Update, fetch, init_bare, push, remote_refs
+from gitmesh.repo.transport import Access, Update, fetch, init_bare, push, remote_refs
 
 FRESH = "refs/gitmesh/fresh"
 WHOLE = "refs/gitmesh/whole"
@@ -60,18 +60,18 @@ class Seen:
         return self.commit is None and bool(self.refs)
 
 
-def fetch_main(cache: Path, origin: str) -> str | None:
+def fetch_main(cache: Path, origin: str, access: Access | None = None) -> str | None:
     """The tip of origin's main, fetched into the bare repo `cache`, which is made where it is missing."""
     if not cache.exists():
         init_bare(cache)
-    return fetch(cache, origin, [_MAIN]).get(_MAIN)
+    return fetch(cache, origin, [_MAIN], access=access).get(_MAIN)
 
 
-def look(cache: Path, origin: str, branch: Branch) -> Seen:
+def look(cache: Path, origin: str, branch: Branch, access: Access | None = None) -> Seen:
     """Fetch what stands of earlier deploys on `origin` into `cache`."""
     patterns = (*branch.refs, FRESH, shard_ref("*"), node_ref("*"))
-    names = sorted(remote_refs(origin, patterns))
-    refs = fetch(cache, origin, names)
+    names = sorted(remote_refs(origin, patterns, access=access))
+    refs = fetch(cache, origin, names, access=access)
     tip = next((refs[ref] for ref in (WHOLE, *branch.refs) if ref in refs), None)
     return Seen(refs, tip, {} if tip is None else read_files(cache, tip, LIMIT))
 
@@ -96,7 +96,14 @@ def small_refs(files: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:
 
 
 def publish(
-    cache: Path, origin: str, branch: Branch, seen: Seen, files: Mapping[str, bytes], note: str, now: int
+    cache: Path,
+    origin: str,
+    branch: Branch,
+    seen: Seen,
+    files: Mapping[str, bytes],
+    note: str,
+    now: int,
+    access: Access | None = None,
 ) -> tuple[str, ...]:
     """Push the deploy branch and every small ref that differs, all or nothing; returns the refs pushed.
 
@@ -123,7 +130,7 @@ def publish(
         if ref.startswith(("refs/gitmesh/shard/", "refs/gitmesh/node/")) and ref not in wanted:
             updates.append(Update(ref, None, old))
     if updates:
-        push(cache, origin, updates, atomic=True)
+        push(cache, origin, updates, atomic=True, access=access)
     return tuple(each.ref for each in updates)
 
 

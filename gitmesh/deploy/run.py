@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from gitmesh.deploy.publish import LIMIT, WHOLE, Branch, Seen, fetch_main, look,
 from gitmesh.deploy.slices import declaration_blob, shards, slices
 from gitmesh.repo.load import load
 from gitmesh.repo.objects import tree_of
-from gitmesh.repo.transport import Damaged, RepoError, rebuild, without_credentials
+from gitmesh.repo.transport import Access, Damaged, Rejected, RepoError, rebuild, without_credentials
 from gitmesh.repo.tree import open_tree
 from gitmesh.trust import canonical
 from gitmesh.trust.counters import Counters
@@ -32,6 +33,8 @@ DEPLOY_LIFE = 14 * 86400
 RENEW_AFTER = 86400
 SPEC = "1"
 """The version of what a resolution means; part of every approval, so that it can be reproduced."""
+ATTEMPTS = 5
+"""How often a deploy resolves anew when another one was published meanwhile."""
 _SIGNED = ("approval.json", "deploy.json")
 
 
@@ -53,16 +56,28 @@ class Deployed:
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """The controller: its own bare repo `cache`, where origin is, its key, and the time in seconds."""
+    """The controller: its own bare repo `cache`, where origin is and how it is reached, its key, and the time
+    in seconds."""
 
     cache: Path
     origin: str
     key: SigningKey
     now: int
+    access: Access | None = None
 
     def deploy(self) -> Deployed:
-        """Deploy origin's main. Raises `Refused` where what stands on origin is not this mesh's, `RepoError`,
-        and `Rejected` where another deploy came first. A damaged cache is made anew."""
+        """Deploy origin's main. A damaged cache is made anew.
+
+        Where another deploy came first it resolves anew upon that one, so that what stands in the end is what
+        the two would have made one after the other; nothing is ever forced. Raises `Refused` where what
+        stands on origin is not this mesh's, `RepoError`, and `Rejected` where others came first each time.
+        """
+        for _ in range(ATTEMPTS - 1):
+            with contextlib.suppress(Rejected):
+                return self._mended()
+        return self._mended()
+
+    def _mended(self) -> Deployed:
         try:
             return self._deploy()
         except Damaged:
@@ -70,7 +85,7 @@ class Controller:
             return self._deploy()
 
     def _deploy(self) -> Deployed:
-        commit = fetch_main(self.cache, self.origin)
+        commit = fetch_main(self.cache, self.origin, self.access)
         if commit is None:
             raise RepoError(f"{without_credentials(self.origin)} has no branch main", "git push origin main")
         tree = open_tree(self.cache, commit)
@@ -79,7 +94,7 @@ class Controller:
         mesh, found = load(tree.files)
         # A mesh.yaml that does not load has no id, and does not say which branch it is.
         branch = Branch(mesh.branch if mesh.id else None, mesh.keep)
-        seen = look(self.cache, self.origin, branch)
+        seen = look(self.cache, self.origin, branch, self.access)
         head = self._standing(seen, trusted)
         resolution = resolve(mesh, EMPTY if head is None else _record(seen.files, head))
         refusals = ordered([*tree.refusals, *found, *resolution.refusals])
@@ -118,7 +133,7 @@ class Controller:
         if head is not None and same and self.now < head.deploy.issued + RENEW_AFTER:
             # Refs that a killed deploy left behind are mended; the branch's commit stays.
             note = f"deploy {head.deploy.seq}"
-            return head.deploy.seq, publish(self.cache, self.origin, branch, seen, seen.files, note, self.now)
+            return head.deploy.seq, self._push(branch, seen, seen.files, note)
         seq = 1 if head is None else head.deploy.seq + 1
         source = (
             head.approval.source
@@ -127,7 +142,10 @@ class Controller:
         )
         signed_ = self._documents(files, source, trusted, head)
         note = f"deploy {seq}"
-        return seq, publish(self.cache, self.origin, branch, seen, {**files, **signed_}, note, self.now)
+        return seq, self._push(branch, seen, {**files, **signed_}, note)
+
+    def _push(self, branch: Branch, seen: Seen, files: Mapping[str, bytes], note: str) -> tuple[str, ...]:
+        return publish(self.cache, self.origin, branch, seen, files, note, self.now, self.access)
 
     def _standing(self, seen: Seen, trusted: TrustedRoot) -> Head | None:
         """What stands on origin, verified; None before the first deploy. What only expired counts here."""

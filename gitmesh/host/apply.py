@@ -8,11 +8,11 @@ else (G9).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from graphlib import CycleError, TopologicalSorter
 
+from gitmesh.core.plan import in_order
 from gitmesh.fsops import Root
 from gitmesh.host.filled import FilledAssignment, FilledContainer, FilledDeclaration
 from gitmesh.host.place import Placed, place_directories, place_files, prune, why
@@ -93,18 +93,7 @@ def start_order(assignments: Mapping[str, FilledAssignment]) -> list[str]:
         each: sorted(set(filled.spec.needs) & assignments.keys())
         for each, filled in sorted(assignments.items())
     }
-    return _sorted(needs)
-
-
-def _sorted(needs: Mapping[str, Iterable[str]]) -> list[str]:
-    sorter: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(needs, ()))
-    for each, providers in needs.items():
-        sorter.add(each, *providers)
-    try:
-        return list(sorter.static_order())
-    except CycleError:
-        # Resolution refuses a cycle (B21); a node still starts everything it was told to.
-        return list(needs)
+    return in_order(needs)
 
 
 def _of_user(applied: Applied) -> Applied:
@@ -229,7 +218,7 @@ class _Run:
     def _order(self) -> list[str]:
         """The containers in the order of starting: each `after` those it names."""
         containers = self._filled.containers
-        return _sorted(
+        return in_order(
             {name: [each for each in _after(one) if each in containers] for name, one in containers.items()}
         )
 

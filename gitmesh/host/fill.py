@@ -31,6 +31,7 @@ from gitmesh.core.declaration import (
     holes,
 )
 from gitmesh.core.model import Json, Schema
+from gitmesh.core.plan import frame
 from gitmesh.core.waiting import Waiting
 from gitmesh.host import formats
 from gitmesh.host.filled import (
@@ -267,7 +268,7 @@ class Filler:
                 isinstance(hole, LoginHole) for hole in container_holes(replace(spec, files={}, env_file={}))
             ),
             identity=self._digest(codec.encode(spec), container_holes(_without(spec, applied))),
-            frame=self._digest(codec.encode(_framed(spec)), container_holes(_without(spec, list(files)))),
+            frame=self._digest(codec.encode(frame(spec)), container_holes(_without(spec, list(files)))),
         )
 
     def _env_file(self, env_file: Mapping[str, Filled]) -> FilledFile | None:
@@ -370,14 +371,6 @@ def _has_secret(text: Filled) -> bool:
 def _without(spec: ContainerSpec, paths: Iterable[str]) -> ContainerSpec:
     left_out = set(paths)
     return replace(spec, files={path: each for path, each in spec.files.items() if path not in left_out})
-
-
-def _framed(spec: ContainerSpec) -> ContainerSpec:
-    """The container with the paths, owners and modes of its files and not what is in them."""
-    return replace(
-        spec,
-        files={path: FileSpec("text", each.owner, each.mode) for path, each in spec.files.items()},
-    )
 
 
 def _put(tree: Json, steps: list[str], value: Json) -> Json:

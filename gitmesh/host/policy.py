@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from posixpath import normpath
 
-from gitmesh.core.declaration import AssignmentSpec, ContainerSpec, Declaration
+from gitmesh.core.declaration import AssignmentSpec, ContainerSpec, Declaration, registry_of
 from gitmesh.core.model import Json
 from gitmesh.host.installed import ETC
 from gitmesh.host.state import StateDamaged
@@ -95,13 +95,6 @@ def read_policy(root: Path) -> Policy:
         raise _broken(path, f"expected {', '.join(_LISTS)} and ports, each of them optional")
     roots, registries, capabilities = (_texts(path, value, key) for key in _LISTS)
     return Policy(roots, registries, capabilities, _ports(path, value.get("ports")))
-
-
-def registry_of(image: str) -> str:
-    """The host that an image comes from: `docker.io` where its name says none."""
-    first, slash, _ = image.partition("/")
-    named = bool(slash) and ("." in first or ":" in first or first == "localhost")
-    return first if named else "docker.io"
 
 
 def _capabilities(plain: Mapping[str, Json]) -> Iterator[str]:

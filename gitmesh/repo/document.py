@@ -18,6 +18,7 @@ import ryaml
 from gitmesh.core.model import Json
 from gitmesh.core.refusal import Answer, At, Code, Refusal, Related, Span
 from gitmesh.repo.doubt import harmless
+from gitmesh.repo.foreign import foreign
 from gitmesh.repo.schema import check
 from gitmesh.repo.strict import (
     INTEGER,
@@ -55,6 +56,8 @@ def read(file: str, blob: bytes) -> tuple[Json, list[Refusal]]:
     """
     if len(blob) > MAX_BYTES:
         return None, [_too_large(file, f"{len(blob):,} bytes; a file may have {MAX_BYTES:,}")]
+    if (left_by_git := foreign(file, blob)) is not None:
+        return None, [left_by_git]
     try:
         text = blob.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:

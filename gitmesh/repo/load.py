@@ -13,43 +13,46 @@ from gitmesh.core.checking import may_say
 from gitmesh.core.contract_builtin import SECRET
 from gitmesh.core.contract_parse import parse_contract
 from gitmesh.core.definition import check_module
-from gitmesh.core.formats import FORMATS
-from gitmesh.core.model import Assignment, Contract, Json, Keys, Layers, Mesh, Module, Node
+from gitmesh.core.definition_unused import check_unread, consumed_fields
+from gitmesh.core.model import Assignment, Contract, Json, Layers, Mesh, Module, Node
 from gitmesh.core.refusal import Answer, At, Code, Refusal, Related
 from gitmesh.repo import document
-from gitmesh.repo.load_acts import check_rotations, read_handed
+from gitmesh.repo.cache import Cache
+from gitmesh.repo.foreign import foreign
+from gitmesh.repo.load_acts import check_reveals, check_rotations, read_handed
 from gitmesh.repo.load_assignments import Spread, check_assignments, check_layers, expand, read_assignment
+from gitmesh.repo.load_mesh import (
+    Beside,
+    check_alone,
+    check_beside,
+    notify_of,
+    registries_of,
+    rollout_of,
+    seats_of,
+)
 from gitmesh.repo.load_module import read_module
+from gitmesh.repo.load_nodes import check_addresses_differ, check_keys_differ, check_node, read_node
 from gitmesh.repo.load_paths import sort
-
-SHIPPED_SEATS: Mapping[str, str | None] = {
-    "mesh-vault": "secret",
-    "mesh-store": "postgres-database",
-    "mesh-broker": "amqp-vhost",
-    "mesh-git": "git-account",
-    "mesh-edge": "route",
-    "mesh-controller": None,
-}
-"""The seats of every mesh and what each delivers; a foundation seat delivers nothing."""
 
 _ACTS = ("rotations", "purges", "reveals", "catalogue")
 
 
-def load(files: Mapping[str, bytes]) -> tuple[Mesh, list[Refusal]]:
+def load(files: Mapping[str, bytes], cache: Cache | None = None) -> tuple[Mesh, list[Refusal]]:
     """The mesh that `files` (a commit's, by path) describe, and everything they are refused for.
 
     What was refused is named in `Mesh.broken` and left out, but for assignments: one whose file was refused
     stands there bare, so that what it holds is not thought free.
     """
-    loading = _Loading(files)
+    loading = _Loading(files, cache or Cache())
     return loading.mesh(), loading.refusals
 
 
 class _Loading:
     """Reads one commit, collecting refusals and what they break."""
 
-    def __init__(self, files: Mapping[str, bytes]) -> None:
+    def __init__(self, files: Mapping[str, bytes], cache: Cache) -> None:
         self.files = files
+        self.cache = cache
         self.refusals: list[Refusal] = []
         self.broken: set[str] = set()
         self.paths, refused = sort(files)
@@ -64,32 +67,41 @@ class _Loading:
 
     def read(self, kind: str, file: str) -> tuple[Json, bool]:
         """A file's value (an empty file is an empty map), and whether it fits its schema."""
-        value, refused = document.read(file, self.files[file])
+        blob = self.files[file]
+        known, value = self.cache.find(kind, blob)
+        if known:
+            return value, True
+        value, refused = document.read(file, blob)
         if refused:
             self.refusals += refused
             return None, False
         value = {} if value is None and kind != "purges" else value
         wrong = document.check(kind, file, value)
         self.refusals += wrong
+        if not wrong:
+            self.cache.add(kind, blob, value)
         return value, not wrong
 
     def mesh(self) -> Mesh:
         """The mesh."""
         said = self._mesh_file()
-        seats = self._seats(said)
+        seats = seats_of(said)
+        self.refusals += check_alone(said)
         contracts = self._contracts()
         modules = self._modules(contracts, seats)
         nodes = self._nodes()
         assignments = self._assignments(modules, nodes)
-        values = self._values(modules, contracts)
+        values = self._values(modules, contracts, assignments, nodes)
         checked = (each for each in assignments.values() if each.id not in self.broken)
         self.refusals += check_assignments(checked, modules, contracts)
-        rotations = self._acts()
+        acts = {kind: self._act(kind) for kind in _ACTS}
+        rotations, reveals = acts["rotations"], acts["reveals"]
         self.refusals += check_rotations(rotations, assignments, modules)
+        self.refusals += check_reveals(reveals, assignments, modules)
         handed, refused = read_handed(self.paths.handed, self.files)
         self.refusals += refused
-        self._check_seat_contracts(said, contracts)
-        self._check_choose(said.get("choose", {}), contracts, assignments, modules)
+        beside = Beside(contracts, modules, nodes, assignments, handed, self.broken)
+        self.refusals += check_beside(said, beside)
         deploy = said.get("deploy", {})
         return Mesh(
             name=said.get("mesh", ""),
@@ -103,6 +115,10 @@ class _Loading:
             keep=deploy.get("keep", 20),
             seats=seats,
             choose=said.get("choose", {}),
+            registries=registries_of(said),
+            rollout=rollout_of(said),
+            notify=notify_of(said),
+            gitmesh=said.get("gitmesh"),
             allow_drop=tuple(said.get("allow", {}).get("drop", ())),
             contracts=contracts,
             modules=modules,
@@ -112,6 +128,7 @@ class _Loading:
             handed=handed,
             rotations={key: each for key, each in rotations.items() if key != "abandon"},
             abandon=tuple(rotations.get("abandon", ())),
+            reveals=reveals,
             broken=frozenset(self.broken),
         )
 
@@ -123,72 +140,7 @@ class _Loading:
             self.refuse(Code.FILE_MISSING, "mesh.yaml", said, At("mesh.yaml"), "make one with `gitmesh init`")
             return {}
         value, fits = self.read("mesh", "mesh.yaml")
-        return value if fits else {}
-
-    def _seats(self, said: Mapping[str, Json]) -> dict[str, str | None]:
-        seats = dict(SHIPPED_SEATS)
-        for name, contract in said.get("seats", {}).items():
-            if name in SHIPPED_SEATS:
-                self.refuse(
-                    Code.SCHEMA,
-                    "mesh.yaml",
-                    f"`{name}` is a seat of every mesh; what it delivers is fixed",
-                    At("mesh.yaml", ("seats", name)),
-                    "remove it, or give yours another name",
-                )
-            else:
-                seats[name] = contract
-        return seats
-
-    def _check_seat_contracts(self, said: Mapping[str, Json], contracts: Mapping[str, Contract]) -> None:
-        for name, contract in said.get("seats", {}).items():
-            if (
-                contract is not None
-                and contract not in contracts
-                and f"contracts/{contract}" not in self.broken
-            ):
-                self.refuse(
-                    Code.CONTRACT_UNKNOWN,
-                    "mesh.yaml",
-                    f"the seat `{name}` delivers `{contract}`, and there is no such contract",
-                    At("mesh.yaml", ("seats", name)),
-                    may_say(contract, contracts, "contract"),
-                )
-
-    def _check_choose(
-        self,
-        choose: Mapping[str, str],
-        contracts: Mapping[str, Contract],
-        assignments: Mapping[str, Assignment],
-        modules: Mapping[str, Module],
-    ) -> None:
-        for contract, provider in choose.items():
-            at = At("mesh.yaml", ("choose", contract))
-            if contract not in contracts:
-                if f"contracts/{contract}" not in self.broken:
-                    said, answer = (
-                        f"there is no contract `{contract}`",
-                        may_say(contract, contracts, "contract"),
-                    )
-                    self.refuse(Code.CONTRACT_UNKNOWN, "mesh.yaml", said, at, answer)
-                continue
-            module = modules.get(provider.partition("@")[0])
-            silent = provider in assignments and module is None
-            if not silent and (
-                provider not in assignments or module is None or contract not in module.provides
-            ):
-                able = [
-                    each.id
-                    for each in assignments.values()
-                    if each.module in modules and contract in modules[each.module].provides
-                ]
-                self.refuse(
-                    Code.PIN_BAD,
-                    "mesh.yaml",
-                    f"`{provider}` is chosen, and is no assignment that provides `{contract}`",
-                    at,
-                    may_say(provider, able, f"provider of `{contract}`"),
-                )
+        return value if fits else _salvaged_mesh(value)
 
     # --- contracts and modules -------------------------------------------------------------------------
 
@@ -245,14 +197,20 @@ class _Loading:
             file = self._only("module", name, files)
             value, fits = self.read("module", file)
             if fits and self._same("module", name, file, value):
-                beside = self.paths.beside.get(file.removesuffix("/module.yaml"), {})
+                folder = file.removesuffix("/module.yaml")
+                beside = self.paths.beside.get(folder, {})
                 module, refused = read_module(file, value, beside)
                 refused += check_module(module, contracts, seats, broken)
+                sources = (foreign(f"{folder}/{path}", blob) for path, blob in beside.items())
+                refused += [each for each in sources if each is not None]
                 self.refusals += refused
                 if not refused:
                     modules[name] = module
             if name not in modules:
                 self.broken.add(f"modules/{name}")
+        consumed = consumed_fields(modules.values())
+        for module in modules.values():
+            self.refusals += check_unread(module, contracts, consumed)
         return modules
 
     # --- nodes -----------------------------------------------------------------------------------------
@@ -261,32 +219,15 @@ class _Loading:
         nodes = {}
         for name, file in self.paths.nodes.items():
             value, fits = self.read("node", file)
-            if fits and self._check_node(name, file, value):
-                nodes[name] = _node(name, file, value)
+            wrong = list(check_node(name, file, value)) if fits else []
+            self.refusals += wrong
+            if fits and not wrong:
+                nodes[name] = read_node(name, file, value)
             else:
                 self.broken.add(f"nodes/{name}")
+        self.refusals += check_addresses_differ(nodes.values())
+        self.refusals += check_keys_differ(nodes.values())
         return nodes
-
-    def _check_node(self, name: str, file: str, value: Mapping[str, Json]) -> bool:
-        before = len(self.refusals)
-        for key in ("address", "public"):
-            if key in value and not any(
-                FORMATS[each][1](value[key]) for each in ("ipv4", "ipv6", "hostname")
-            ):
-                said = "expected an IP address or a host name"
-                self.refuse(
-                    Code.SCHEMA, f"node {name}", said, At(file, (key,), value=True), "such as 10.7.0.11"
-                )
-        if {"..", "."} & set(value.get("root", "/").split("/")):
-            said = "expected an absolute path without `.` and `..`"
-            self.refuse(Code.SCHEMA, f"node {name}", said, At(file, ("root",)), "such as /var/lib/mesh")
-        ports = value.get("ports")
-        if ports is not None and ports["from"] > ports["to"]:
-            said = "the range of ports ends before it begins"
-            self.refuse(
-                Code.SCHEMA, f"node {name}", said, At(file, ("ports",)), "such as {from: 31000, to: 31999}"
-            )
-        return len(self.refusals) == before
 
     # --- assignments -----------------------------------------------------------------------------------
 
@@ -340,7 +281,13 @@ class _Loading:
             spreads.append(Spread(name, file, value))
         return spreads
 
-    def _values(self, modules: Mapping[str, Module], contracts: Mapping[str, Contract]) -> dict[str, Layers]:
+    def _values(
+        self,
+        modules: Mapping[str, Module],
+        contracts: Mapping[str, Contract],
+        assignments: Mapping[str, Assignment],
+        nodes: Mapping[str, Node],
+    ) -> dict[str, Layers]:
         layers = {}
         for name, file in self.paths.values.items():
             value, fits = self.read("values", file)
@@ -349,22 +296,27 @@ class _Loading:
                 continue
             layers[name] = Layers(At(file), value.get("mesh", {}), value.get("labels", {}))
             if name in modules:
-                self.refusals += check_layers(layers[name], modules[name], contracts)
+                mine = [each for each in assignments.values() if each.module == name]
+                self.refusals += check_layers(layers[name], modules[name], contracts, mine, nodes)
             elif f"modules/{name}" not in self.broken:
                 self._unknown(Code.MODULE_UNKNOWN, name, f"values/{name}", At(file), 1, modules, {})
         return layers
 
     # --- acts ------------------------------------------------------------------------------------------
 
-    def _acts(self) -> Mapping[str, Any]:
-        """What rotations.yaml says; the other files of acts are held against their schemas alone."""
-        rotations: Mapping[str, Any] = {}
-        for kind in _ACTS:
-            file = f"{kind}.yaml"
-            if file in self.files:
-                value, fits = self.read(kind, file)
-                rotations = value if fits and kind == "rotations" else rotations
-        return rotations
+    def _act(self, kind: str) -> Any:
+        """What a file of acts says, held against its schema; nothing where it is absent or refused."""
+        file = f"{kind}.yaml"
+        value, fits = self.read(kind, file) if file in self.files else ({}, True)
+        return value if fits else {}
+
+
+def _salvaged_mesh(value: Json) -> Mapping[str, Json]:
+    """Of a mesh.yaml that was refused, its seats: a module that declares one makes no second mistake."""
+    seats = value.get("seats") if isinstance(value, dict) else None
+    if not isinstance(seats, dict) or not all(isinstance(each, str | None) for each in seats.values()):
+        return {}
+    return {"seats": seats}
 
 
 def _salvaged(value: Json) -> Mapping[str, Json]:
@@ -372,20 +324,3 @@ def _salvaged(value: Json) -> Mapping[str, Json]:
     holds = value.get("holds") if isinstance(value, dict) else None
     whole = isinstance(holds, list) and all(isinstance(each, str) for each in holds)
     return {"holds": holds} if whole else {}
-
-
-def _node(name: str, file: str, said: Mapping[str, Json]) -> Node:
-    ports, keys, state = said.get("ports", {}), said.get("keys"), said.get("state", "active")
-    return Node(
-        name=name,
-        at=At(file),
-        address=said["address"],
-        public=said.get("public"),
-        root=said.get("root", "/var/lib/mesh"),
-        first=ports.get("from", 31000),
-        last=ports.get("to", 31999),
-        reserved=frozenset(ports.get("reserved", ())),
-        labels=tuple(said.get("labels", ())),
-        keys=None if keys is None else Keys(keys["sign"], keys["seal"], keys["epoch"]),
-        state=state if isinstance(state, str) else "paused",
-    )

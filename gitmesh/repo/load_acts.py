@@ -47,13 +47,21 @@ def check_rotations(
     at = At("rotations.yaml")
     for key in rotations:
         if key != "abandon":
-            refusals += _rotation_fault(at.child(key), key, assignments, modules)
+            refusals += _unknown_secret(at.child(key), key, assignments, modules)
     for number, key in enumerate(rotations.get("abandon", ())):
-        refusals += _rotation_fault(at.child("abandon", number), key, assignments, modules)
+        refusals += _unknown_secret(at.child("abandon", number), key, assignments, modules)
     return refusals
 
 
-def _rotation_fault(
+def check_reveals(
+    reveals: Mapping[str, Json], assignments: Mapping[str, Assignment], modules: Mapping[str, Module]
+) -> list[Refusal]:
+    """Refuse to reveal what is no requirement of an assignment."""
+    at = At("reveals.yaml")
+    return [each for key in reveals for each in _unknown_secret(at.child(key), key, assignments, modules)]
+
+
+def _unknown_secret(
     at: At, key: str, assignments: Mapping[str, Assignment], modules: Mapping[str, Module]
 ) -> Iterator[Refusal]:
     which, _, requirement = key.rpartition(".")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -227,14 +228,78 @@ def _check_values(
             )
 
 
-def check_layers(layers: Layers, module: Module, contracts: Mapping[str, Contract]) -> list[Refusal]:
-    """What `values/<module>.yaml` says, for the mesh and by label."""
+def check_layers(
+    layers: Layers,
+    module: Module,
+    contracts: Mapping[str, Contract],
+    assignments: Iterable[Assignment],
+    nodes: Mapping[str, Node],
+) -> list[Refusal]:
+    """What `values/<module>.yaml` says, for the mesh and by label (B5)."""
     keys = value_keys(module, contracts)
-    subject = f"values/{module.name}"
-    refusals = list(_check_values(layers.mesh, keys, module, subject, layers.at.child("mesh")))
-    for label, values in layers.labels.items():
-        refusals += _check_values(values, keys, module, subject, layers.at.child("labels", label))
-    return refusals
+    refusals: list[Refusal] = []
+    said = [(layers.mesh, ("mesh",)), *((each, ("labels", name)) for name, each in layers.labels.items())]
+    for values, where in said:
+        at = layers.at.child(*where)
+        own = {key for key in values if "." in key and key in keys}
+        shared = {key: value for key, value in values.items() if key not in own}
+        refusals += _check_values(shared, keys, module, f"values/{module.name}", at)
+        refusals += [_given_by_each(module, key, at.child(key)) for key in values if key in own]
+    return refusals + _check_labels(layers, module, assignments, nodes)
+
+
+def _given_by_each(module: Module, key: str, at: At) -> Refusal:
+    """An ask that its contract leaves to the operator is said for one assignment, never for many."""
+    requirement = module.requires[key.partition(".")[0]]
+    return Refusal(
+        Code.KEY_UNKNOWN,
+        f"values/{module.name}.{key}",
+        f"`{key}` is given by each assignment for itself, and not for many",
+        at,
+        related=(Related(requirement.at, "required here"),),
+        answers=(Answer("say it in the assignment", f"gitmesh set {module.name}@NODE {key} VALUE"),),
+    )
+
+
+def _check_labels(
+    layers: Layers, module: Module, assignments: Iterable[Assignment], nodes: Mapping[str, Node]
+) -> list[Refusal]:
+    """Two labels of a node that say different values: nothing says which one counts. One refusal for all
+    the nodes that two labels share."""
+    clashes: dict[tuple[str, str, str], list[Assignment]] = {}
+    for assignment in assignments:
+        node = nodes.get(assignment.node)
+        if assignment.module != module.name or node is None:
+            continue
+        labels = [each for each in sorted(node.labels) if each in layers.labels]
+        for key in {key: None for label in labels for key in layers.labels[label]}:
+            saying = [each for each in labels if key in layers.labels[each]]
+            other = next((each for each in saying if _differ(layers, key, saying[0], each)), None)
+            if other is not None and key not in assignment.values:
+                clashes.setdefault((key, saying[0], other), []).append(assignment)
+    return [_value_twice(layers, *names, which) for names, which in clashes.items()]
+
+
+def _differ(layers: Layers, key: str, one: str, other: str) -> bool:
+    # 1 and true are equal in Python, and not in YAML.
+    values = [layers.labels[each][key] for each in (one, other)]
+    return json.dumps(values[0], sort_keys=True) != json.dumps(values[1], sort_keys=True)
+
+
+def _value_twice(layers: Layers, key: str, one: str, other: str, which: list[Assignment]) -> Refusal:
+    more = f", and so have {len(which) - 1} more" if len(which) > 1 else ""
+    first = which[0]
+    return Refusal(
+        Code.VALUE_TWICE,
+        f"{first.id}.{key}",
+        f"`{first.node}` has the labels `{one}` and `{other}`{more}, and they give different values",
+        layers.at.child("labels", other, key),
+        related=(Related(layers.at.child("labels", one, key), "the other value"),),
+        answers=(
+            Answer("say it for the assignment", f"gitmesh set {first.id} {key} VALUE"),
+            Answer("or let no node have both labels"),
+        ),
+    )
 
 
 # --- places and grants ---------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from gitmesh.core.checking import may_say
@@ -44,6 +44,7 @@ _PLAIN = (
 _NOT_OF_A_JOB = ("after", "reload", "rollback")
 """What a job does not take over from the container that it is like."""
 _PROVISIONER = ("adapter", "at", "login", "admin")
+Keys = tuple[str | int, ...]
 
 
 def read_module(
@@ -211,7 +212,8 @@ class _Reading:
                 known = [each for each in own if each not in (name, other)]
                 self.refuse(Code.CONTAINER_UNKNOWN, message, at, may_say(other, known, "other container"))
             return own[name]
-        return _merged(self._like(other, said, own, (*path, name)), own[name], said[name])
+        base = self._like(other, said, own, (*path, name))
+        return _merged(base, own[name], said[other], said[name])
 
     def _container(self, name: str, said: Mapping[str, Json], at: At) -> Container:
         """A container as it stands, without what it is like."""
@@ -319,7 +321,7 @@ class _Reading:
         spec = self._container(name, said, at)
         other = containers.get(container or "")
         if other is not None and where == "like":
-            spec = _merged(other, spec, said)
+            spec = _merged(other, spec, self.value["containers"][container], said)
             spec = replace(spec, plain={k: v for k, v in spec.plain.items() if k not in _NOT_OF_A_JOB})
         elif other is not None:
             user, reads_as = (spec.user, None) if spec.user else (other.user, other.reads_as)
@@ -353,8 +355,12 @@ class _Reading:
         )
 
 
-def _merged(base: Container, own: Container, said: Mapping[str, Json]) -> Container:
-    """`own` with what it takes over from `base`: maps merge, the rest replaces; publish and health stay."""
+def _merged(
+    base: Container, own: Container, said_of_base: Mapping[str, Json], said: Mapping[str, Json]
+) -> Container:
+    """`own` with what it takes over from `base`: maps merge, the rest replaces; publish and health stay.
+
+    Both `said` are what stands in the file for each of the two."""
     when = {name: replace(each, publish=()) for name, each in base.when.items()}
     for name, each in own.when.items():
         when[name] = _both(when[name], each) if name in when else each
@@ -379,7 +385,19 @@ def _merged(base: Container, own: Container, said: Mapping[str, Json]) -> Contai
         image_paths=own.image_paths if "image-paths" in said else base.image_paths,
         plain=plain,
         when=when,
+        written={
+            **(base.written or dict(_written(said_of_base, base.at))),
+            **dict(_written(said, own.at)),
+        },
     )
+
+
+def _written(said: Mapping[str, Json], at: At, above: Keys = ()) -> Iterator[tuple[Keys, At]]:
+    """Every key of the maps in `said`, as the keys that lead to it, and its place."""
+    for key, value in said.items():
+        yield (*above, key), at.child(key)
+        if isinstance(value, Mapping):
+            yield from _written(value, at.child(key), (*above, key))
 
 
 def _both(base: When, own: When) -> When:

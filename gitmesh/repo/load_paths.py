@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -31,13 +32,14 @@ class Paths:
 
 
 def sort(files: Mapping[str, bytes]) -> tuple[Paths, list[Refusal]]:
-    """Where each file belongs; what has no place is not read. Names that differ in case only are one (B7)."""
+    """Where each file belongs; what has no place is not read. Names that differ in case, or in how Unicode
+    spells them, are one (B7): some file systems hold only one of the two."""
     paths = Paths()
     refusals: list[Refusal] = []
     seen: dict[str, str] = {}
     # The one that is written as names are stands, whatever else is called like it.
-    for path in sorted(files, key=lambda each: (each.lower(), each != each.lower(), each)):
-        first = seen.setdefault(path.lower(), path)
+    for path in sorted(files, key=lambda each: (_folded(each), each != _folded(each), each)):
+        first = seen.setdefault(_folded(path), path)
         if first != path:
             refusals.append(_same_name(path, first))
             continue
@@ -52,11 +54,17 @@ def sort(files: Mapping[str, bytes]) -> tuple[Paths, list[Refusal]]:
     return paths, refusals
 
 
+def _folded(path: str) -> str:
+    if path.isascii():
+        return path.lower()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
+
+
 def _same_name(path: str, first: str) -> Refusal:
     return Refusal(
         Code.ASSIGNMENT_TWICE if path.lower().startswith("assignments/") else Code.FILE_NAME,
         path,
-        "its name differs from another one's in case only, and they count as one",
+        "its name differs from another one's in case or spelling only, and they count as one",
         At(path),
         related=(Related(At(first), "the other one"),),
         answers=(Answer("remove one of the two"),),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gitmesh.core.codec import Malformed
 from gitmesh.core.record import EMPTY, Record, from_json
-from gitmesh.repo.transport import RepoError, environment
+from gitmesh.repo.git import RepoError, environment, refuse_foreign
 
 LIMIT = 256 << 20
 """Bytes of a record: a mesh of ten thousand nodes stays below a tenth of it."""
@@ -77,7 +77,5 @@ def _git(repo: Path, *arguments: str, given: bytes = b"") -> bytes | None:
         return done.stdout
     if b"not a git repository" in done.stderr:
         return None
-    if b"dubious ownership" in done.stderr:
-        safe = f"git config --global --add safe.directory {shlex.quote(str(repo.resolve()))}"
-        raise RepoError(f"{repo} belongs to another user, so git does not read it", safe)
+    refuse_foreign(repo, done.stderr)
     raise RepoError(f"{repo}: git can't read the last record", f"git -C {shlex.quote(str(repo))} fsck --full")

@@ -7,10 +7,22 @@ from collections.abc import Iterable, Mapping
 from gitmesh.core.refusal import Refusal
 from gitmesh.report.located import Located, located, safe
 
+MOST = 10
+"""How many annotations of one level the runner keeps of a step; what comes after is dropped silently."""
+
 
 def render(refusals: Iterable[Refusal], files: Mapping[str, bytes]) -> str:
-    """An `::error` line for each refusal; `files` are the bytes that were checked."""
-    return "".join(f"{_line(each)}\n" for each in located(refusals, files))
+    """An `::error` line for each refusal, in order; `files` are the bytes that were checked.
+
+    Where there are more than the runner keeps, the tenth says how many are not among them.
+    """
+    found = located(refusals, files)
+    kept = found if len(found) <= MOST else found[: MOST - 1]
+    lines = [_line(each) for each in kept]
+    if len(found) > len(kept):
+        left = f"{len(found) - len(kept)} more refusals, which the job's summary and `gitmesh check` show"
+        lines.append(f"::error title=gitmesh::{_message(left)}")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _line(found: Located) -> str:

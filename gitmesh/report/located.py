@@ -6,6 +6,7 @@ What comes from the mesh repo is hostile: nothing of it reaches a terminal that 
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ WIDEST = 100
 _MARGIN = 20
 _TAB = "    "
 _ELLIPSIS = "…"
+_PASSWORD = re.compile(r"(?<=://)[^/@\s:]*:[^/@\s]*(?=@)")
+"""Who logs in to a URL, with the password: shown as long as it is, in stars."""
 _UNQUOTED = ("handed/", "trust/")
 
 
@@ -109,7 +112,7 @@ def _source_line(file: str, blob: bytes, span: Span) -> SourceLine | None:
     lines = blob.decode("utf-8", "replace").removeprefix("\ufeff").split("\n")
     if not 0 < span.line <= len(lines):
         return None
-    line = lines[span.line - 1].removesuffix("\r")
+    line = _PASSWORD.sub(lambda found: "*" * len(found[0]), lines[span.line - 1].removesuffix("\r"))
     start = min(max(span.column - 1, 0), len(line))
     end = span.end_column - 1 if span.end_line == span.line else len(line)
     return _cut(span.line, line, start, min(max(end, start), len(line)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import jsonschema
@@ -16,7 +15,6 @@ from gitmesh.core.record import EMPTY
 from gitmesh.repo.record import last_record
 from gitmesh.repo.transport import RepoError
 from tests.cli.small_mesh import FILES, SECOND, commit, deployed, git, make
-from tests.real import shared
 
 MESH = "7f0c2b9e41d84a6fb3a1c05d9e2f6a10"
 RECORD = {
@@ -128,10 +126,29 @@ def test_the_faces_of_a_pull_request(tmp_path: Path) -> None:
     assert done.exit_code == 3
     done = check(tmp_path, "--format", "markdown")
     assert done.output.startswith("**gitmesh:** 1 refusal in 1 file; ")
-    assert done.output.endswith(f"\nRecord: empty, since {tmp_path} is no git repository\n")
+    assert done.output.endswith(f"\nRecord: `empty, since {tmp_path} is no git repository`\n")
     assert done.exit_code == 3
+    done = check(tmp_path, "--format", "sarif")
+    assert done.exit_code == 3
+    assert [each["ruleId"] for each in json.loads(done.output)["runs"][0]["results"]] == [
+        "ambiguous-provider"
+    ]
+    done = check(make(tmp_path / "sarif"), "--format", "sarif")
+    assert done.exit_code == 0
+    assert json.loads(done.output)["runs"][0]["results"] == []
     for form in ("github", "markdown"):
         assert check(make(tmp_path / form), "--format", form).output.startswith("resolved: 4 assignments")
+
+
+def test_a_jobs_summary_has_the_comment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    summary = tmp_path / "summary.md"
+    summary.write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    mesh = make(tmp_path / "mesh", FILES | SECOND)
+    comment = check(mesh, "--format", "markdown").output
+    assert summary.read_text() == "before\n", "only annotations come with a summary"
+    assert check(mesh, "--format", "github").exit_code == 3
+    assert summary.read_text() == "before\n" + comment
 
 
 # --- the record ----------------------------------------------------------------------------------------
@@ -193,8 +210,7 @@ def test_a_branch_without_a_record_fails(tmp_path: Path) -> None:
         last_record(tmp_path)
 
 
-def test_the_example_mesh_resolves(tmp_path: Path) -> None:
-    shutil.copytree(shared("example-mesh"), tmp_path / "mesh")
-    done = check(tmp_path / "mesh")
+def test_the_example_mesh_resolves(example_mesh: Path) -> None:
+    done = check(example_mesh)
     assert done.output.startswith("resolved: 23 assignments on 3 nodes, "), done.output
     assert ", 38 secrets\n" in done.output

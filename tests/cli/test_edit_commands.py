@@ -86,6 +86,30 @@ def test_set_writes_the_type_that_is_wanted(key: str, value: str, written: str, 
     assert written in (mesh / GITEA).read_text().replace('"', "'")
 
 
+@pytest.mark.rule("B5")
+@pytest.mark.parametrize(("key", "value"), [("workers", "4"), ("title", "a: b # c"), ("relay", "offsite")])
+def test_a_value_set_and_unset_leaves_the_file_as_it_was(key: str, value: str, mesh: Path) -> None:
+    gitmesh("pin", "gitea@athens", "database", "postgres@sparta")
+    before = files(mesh)
+    assert gitmesh("set", "gitea@athens", key, value).exit_code == 0
+    assert files(mesh) != before
+    done = gitmesh("set", "gitea@athens", key, "--unset")
+    assert (done.exit_code, done.output) == (0, f"wrote {GITEA}\nnext: git diff, gitmesh check\n")
+    assert files(mesh) == before
+
+
+def test_a_value_that_is_not_there_is_not_unset(mesh: Path) -> None:
+    before = files(mesh)
+    done = gitmesh("set", "gitea@athens", "workers", "--unset")
+    assert done.output == f"{GITEA} says so already; nothing was written\n"
+    for wrong in (["workers"], ["workers", "4", "--unset"]):
+        done = gitmesh("set", "gitea@athens", *wrong)
+        assert done.exit_code == 2 and "give a VALUE or --unset, one of them" in done.output
+    done = gitmesh("set", "gitea@athens", "wokers", "--unset")
+    assert done.exit_code == 2 and "did you mean `workers`?" in done.output
+    assert files(mesh) == before
+
+
 def test_set_takes_a_value_that_looks_like_an_option(mesh: Path) -> None:
     done = gitmesh("set", "gitea@athens", "workers", "-1")
     assert done.exit_code == 2
@@ -129,6 +153,51 @@ def test_assign_in_a_pipe_is_refused_with_the_options_that_choose(mesh: Path) ->
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     assert gitmesh("check").exit_code == 0
+
+
+@pytest.mark.rule("B4")
+def test_assign_writes_who_answers_also_where_there_was_no_choice(mesh: Path) -> None:
+    done = gitmesh("assign", "gitea", "sparta", "--set", "web.name=two.example.org")
+    assert done.exit_code == 0, done.output
+    written, _ = read("gitea.yaml", (mesh / "assignments/sparta/gitea.yaml").read_bytes())
+    assert isinstance(written, dict)
+    assert written["pins"] == {"database": "postgres@sparta", "web": "caddy@delphi"}
+
+
+@pytest.mark.rule("B4")
+def test_assign_leaves_to_the_mesh_what_the_mesh_chose(mesh: Path) -> None:
+    gitmesh("choose", "postgres-database", "postgres@delphi")
+    done = gitmesh("assign", "gitea", "athens")
+    assert done.exit_code == 0, done.output
+    written, _ = read(GITEA, (mesh / GITEA).read_bytes())
+    assert isinstance(written, dict)
+    assert written["pins"] == {"web": "caddy@delphi"}
+
+
+def test_assign_grants_what_the_module_needs_and_nothing_else(mesh: Path) -> None:
+    module = mesh / "modules/caddy/module.yaml"
+    module.write_text(
+        module.read_text().replace("    publish:", "    capabilities: [NET_ADMIN]\n    publish:")
+    )
+    before = files(mesh)
+    done = gitmesh("assign", "caddy", "delphi", "--grant", "cap:NET_ADMN")
+    assert done.exit_code == 2
+    assert "`caddy` needs no grant `cap:NET_ADMN`; did you mean `cap:NET_ADMIN`?" in done.output
+    assert files(mesh) == before
+    done = gitmesh("assign", "caddy", "delphi", "--grant", "cap:NET_ADMIN")
+    assert done.exit_code == 0, done.output
+    assert "grant-missing" not in gitmesh("check").output
+
+
+@pytest.mark.parametrize(("arguments", "given", "gone"), [
+    ((), "n\n", False), ((), "", False), ((), "y\n", True), (("--yes",), None, True),
+])  # fmt: skip
+def test_unassign_asks_a_terminal(
+    arguments: tuple[str, ...], given: str | None, gone: bool, mesh: Path, terminal: None
+) -> None:
+    done = gitmesh("unassign", "gitea", "athens", *arguments, given=given)
+    assert (done.exit_code == 0) is gone, done.output
+    assert (mesh / GITEA).exists() is not gone
 
 
 @pytest.mark.rule("B2")

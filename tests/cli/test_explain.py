@@ -33,7 +33,13 @@ def test_every_code_has_its_page(code: Code) -> None:
 @pytest.mark.parametrize("code", list(Code))
 def test_its_meshes_are_what_they_claim(code: Code) -> None:
     """Each snippet is strict YAML, save where the page is about YAML that is not."""
-    not_yaml = {Code.YAML_SYNTAX, Code.YAML_FEATURE, Code.YAML_SCALAR, Code.YAML_DUPLICATE_KEY}
+    not_yaml = {
+        Code.YAML_SYNTAX,
+        Code.YAML_FEATURE,
+        Code.YAML_SCALAR,
+        Code.YAML_DUPLICATE_KEY,
+        Code.FILE_CONFLICT,
+    }
     snippets = re.findall(r"```yaml\n(.*?)```", explain.page(code.value), re.DOTALL)
     refused = {each.code for snippet in snippets for each in read("x.yaml", snippet.encode())[1]}
     assert refused == ({code} if code in not_yaml else set())

@@ -193,8 +193,7 @@ def test_no_terminal_obeys_what_a_node_says(world: World) -> None:
 @pytest.mark.rule("G10")
 def test_a_node_that_has_not_pulled_the_newest_is_behind(world: World) -> None:
     world.edit("assignments/sparta/postgres.yaml", ["holds"], [])
-    world.write("assignments/athens/miniflux.yaml", "")
-    world.write("values/miniflux.yaml", "mesh: {web.name: news.example.org}\n")
+    world.write("assignments/athens/miniflux.yaml", "values: {web.name: news.example.org}\n")
     world.commit_push()
     done = world.deploy()
     assert not done.refusals, [each.message for each in done.refusals]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from gitmesh.core.contract import ALPHABETS, can_be_made, check_value, made_length, narrow
 from gitmesh.core.contract_builtin import HOST, MESH, SECRET
@@ -114,6 +115,7 @@ def test_all_that_a_schema_may_say() -> None:
         ({}, 1.5, "a number with a point; write it as quoted text"),
         ({"enum": ["http", "https"]}, "ftp", "expected one of http, https"),
         ({"enum": [1]}, True, "expected one of 1"),
+        ({"const": [{"a": True}]}, [{"a": 1}], "expected [{'a': True}]"),
         ({"const": True}, 1, "expected true"),
         ({"minLength": 24}, "short", "shorter than 24 characters"),
         ({"maxLength": 2}, "abc", "longer than 2 characters"),
@@ -333,6 +335,53 @@ def test_what_fits_the_narrowed_fits_the_contract(
     if wrong is None and check_value(schema, value) is None:
         assert check_value(base, value) is None
         assert check_value(narrowing, value) is None
+
+
+MAPS = st.fixed_dictionaries(
+    {},
+    optional={
+        "properties": st.dictionaries(
+            st.sampled_from("ab"),
+            st.sampled_from([{}, {"type": "string"}, {"minLength": 2}, {"type": "integer", "minimum": 1}]),
+        ),
+        "additionalProperties": st.booleans() | st.sampled_from([{"type": "string"}, {"maxLength": 1}]),
+        "required": st.lists(st.sampled_from("ab"), unique=True),
+        "minProperties": st.integers(0, 2),
+        "maxProperties": st.integers(1, 3),
+        "enum": st.just([{"a": "xx"}, {"b": 1}, {}]),
+    },
+)
+ENTRIES = st.dictionaries(st.sampled_from("abc"), st.sampled_from(["x", "xx", 0, 1]), max_size=3)
+
+
+@given(MAPS, MAPS, ENTRIES)
+@pytest.mark.rule("A6")
+def test_narrowing_is_what_json_schema_calls_all_of(
+    base: dict[str, Any], narrowing: dict[str, Any], value: dict[str, Any]
+) -> None:
+    schema, wrong = narrow(base, narrowing)
+    if wrong is None:
+        oracle = Draft202012Validator({"allOf": [base, narrowing]})
+        assert (check_value(schema, value) is None) == oracle.is_valid(value)
+
+
+@pytest.mark.rule("A6")
+def test_a_narrowed_property_keeps_what_the_contract_says_of_all_others() -> None:
+    schema, wrong = narrow(
+        {"additionalProperties": {"type": "string"}}, {"properties": {"b": {"minLength": 2}}}
+    )
+    assert wrong is None
+    assert check_value(schema, {"b": 5}) == "`b`: expected text"
+
+
+@pytest.mark.rule("A6")
+def test_a_property_that_a_narrowing_closes_out_may_not_be_there() -> None:
+    schema, wrong = narrow({"properties": {"a": {}}}, {"additionalProperties": False})
+    assert wrong is None
+    assert check_value(schema, {"a": 1}) is not None
+    assert (
+        narrow({"properties": {"a": {}}, "required": ["a"]}, {"additionalProperties": False})[1] is not None
+    )
 
 
 # --- made values ---------------------------------------------------------------------------------------

@@ -12,19 +12,13 @@ from gitmesh.core.model import Kind
 from gitmesh.core.record import Record
 from gitmesh.core.resolve import Resolution, resolve
 from gitmesh.repo.load import load
-from tests.real import shared
 
 
 @pytest.fixture(scope="module")
-def mesh_folder() -> Path:
-    return shared("example-mesh")
-
-
-@pytest.fixture(scope="module")
-def resolution(mesh_folder: Path) -> Resolution:
+def resolution(example_mesh: Path) -> Resolution:
     files = {
-        str(each.relative_to(mesh_folder)): each.read_bytes()
-        for each in sorted(mesh_folder.rglob("*"))
+        str(each.relative_to(example_mesh)): each.read_bytes()
+        for each in sorted(example_mesh.rglob("*"))
         if each.is_file() and each.suffix != ".md" and "declarations" not in each.parts
     }
     mesh, refusals = load(files)
@@ -43,8 +37,8 @@ def _rows(folder: Path, heading: str) -> list[list[str]]:
 @pytest.mark.rule("B1")
 @pytest.mark.rule("B15")
 @pytest.mark.rule("B17")
-def test_who_answers_what(resolution: Resolution, mesh_folder: Path) -> None:
-    rows = _rows(mesh_folder, "## Requirement")
+def test_who_answers_what(resolution: Resolution, example_mesh: Path) -> None:
+    rows = _rows(example_mesh, "## Requirement")
     differences = {}
     seen = set()
     for assignment, requirement, contract, by, value in rows:
@@ -84,8 +78,8 @@ def _expected(contract: str, by: str, value: str) -> str:
 
 
 @pytest.mark.rule("C2")
-def test_which_secrets_there_are(resolution: Resolution, mesh_folder: Path) -> None:
-    rows = _rows(mesh_folder, "## Secret")
+def test_which_secrets_there_are(resolution: Resolution, example_mesh: Path) -> None:
+    rows = _rows(example_mesh, "## Secret")
     declarations = compose(resolution)
     differences = {}
     for id_, made, takes, recipients, rotation in rows:

@@ -18,10 +18,11 @@ from gitmesh.assets import asset
 from gitmesh.core.model import Json
 from gitmesh.core.refusal import Code
 from gitmesh.deploy import publish as publishing
+from gitmesh.deploy import run as running
 from gitmesh.deploy.publish import WHOLE
 from gitmesh.deploy.run import DEPLOY_LIFE, RENEW_AFTER, Deployed
 from gitmesh.repo import transport
-from gitmesh.repo.transport import Rejected, Update
+from gitmesh.repo.transport import Access, Rejected, Update
 from gitmesh.trust import canonical
 from gitmesh.trust.counters import Counters
 from gitmesh.trust.documents import read_slice, shard_of
@@ -193,7 +194,6 @@ def test_what_expired_is_renewed(world: World) -> None:
 def test_a_change_moves_the_refs_of_those_it_concerns(world: World) -> None:
     world.deploy()
     before = world.refs()
-    world.write("values/gitea.yaml", "mesh: {web.name: code.example.org}\n")
     world.edit("assignments/athens/gitea.yaml", ["values", "web.name"], "code.example.org")
     world.commit_push()
     done = world.deploy()
@@ -385,7 +385,6 @@ def test_where_the_record_was_removed_nothing_is_given_out_anew(world: World) ->
 def test_refs_that_a_killed_deploy_left_behind_are_mended(world: World) -> None:
     world.deploy()
     first = {ref: world.files(ref) for ref in world.refs("refs/gitmesh")}
-    world.write("values/gitea.yaml", "mesh: {web.name: code.example.org}\n")
     world.edit("assignments/athens/gitea.yaml", ["values", "web.name"], "code.example.org")
     world.commit_push()
     world.deploy()
@@ -416,27 +415,76 @@ def test_a_broken_cache_is_made_anew(world: World) -> None:
 
 
 @pytest.mark.rule("S34")
-def test_the_second_of_two_deploys_is_rejected_and_then_finds_nothing_to_do(
+def test_c71_the_second_of_two_deploys_resolves_anew_upon_the_first(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.deploy()
     world.edit("assignments/athens/gitea.yaml", ["values", "web.name"], "code.example.org")
     world.commit_push()
     push, other = transport.push, world.folder / "other.git"
+    lost: list[Rejected] = []
 
-    def too_late(cache: Path, origin: str, updates: list[Update], *, atomic: bool) -> None:
+    def too_late(
+        cache: Path, origin: str, updates: list[Update], *, atomic: bool, access: Access | None
+    ) -> None:
         monkeypatch.setattr(publishing, "push", push)
         assert world.deploy(cache=other).seq == 2
-        push(cache, origin, updates, atomic=atomic)
+        with pytest.raises(Rejected) as raised:
+            push(cache, origin, updates, atomic=atomic, access=access)
+        lost.append(raised.value)
+        raise raised.value
 
     monkeypatch.setattr(publishing, "push", too_late)
     # A clock that runs ahead, so that its documents are not the very same.
-    with pytest.raises(Rejected):
-        world.deploy(world.now + 5)
+    late = world.deploy(world.now + 5)
+    assert len(lost) == 1, "it did lose, and nothing was forced"
+    assert (late.seq, late.pushed) == (2, ())
     before = world.refs()
     again = world.deploy()
     assert (again.seq, again.pushed) == (2, ())
     assert world.refs() == before
+
+
+@pytest.mark.rule("S34")
+def test_c71_the_end_is_that_of_one_after_the_other(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The loser saw an older main: what it publishes then is what a deploy after the winner would."""
+    world.deploy()
+    push = transport.push
+
+    def overtaken(
+        cache: Path, origin: str, updates: list[Update], *, atomic: bool, access: Access | None
+    ) -> None:
+        monkeypatch.setattr(publishing, "push", push)
+        world.edit("assignments/athens/gitea.yaml", ["values", "web.name"], "second.example.org")
+        world.commit_push("second")
+        assert world.deploy(cache=world.folder / "other.git").seq == 2
+        push(cache, origin, updates, atomic=atomic, access=access)
+
+    world.edit("assignments/athens/gitea.yaml", ["values", "web.name"], "first.example.org")
+    world.commit_push("first")
+    monkeypatch.setattr(publishing, "push", overtaken)
+    late = world.deploy(world.now + 5)
+    assert late.commit == git(world.bare, "rev-parse", "main")
+    assert b"second.example.org" in world.deployed()["nodes/athens/declaration.json"]
+    assert world.deploy(world.now + 5).pushed == ()
+
+
+def test_c71_a_deploy_that_always_loses_says_so_in_the_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+
+    def lost(*_: object, **__: object) -> None:
+        tried.append("push")
+        raise Rejected({"refs/heads/deploy": "stale info"})
+
+    monkeypatch.setattr(publishing, "push", lost)
+    with pytest.raises(Rejected):
+        world.deploy()
+    assert len(tried) == running.ATTEMPTS
+    assert world.refs("refs/heads/deploy") == {}
 
 
 @pytest.mark.rule("S34")

@@ -18,8 +18,9 @@ from gitmesh.core.declaration import (
     MountSpec,
     ProvisionSpec,
     PublishSpec,
+    registry_of,
 )
-from gitmesh.host.policy import POLICY_FILE, Policy, read_policy, registry_of
+from gitmesh.host.policy import POLICY_FILE, Policy, read_policy
 from gitmesh.host.state import StateDamaged
 from tests.host.settled import command, copy_of, running, settled_mesh
 from tests.world import World

@@ -6,7 +6,9 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -506,6 +508,18 @@ def test_every_invalid_case_of_the_suite_is_refused() -> None:
     accepted = [name for name, case in invalid if not document.read(name, plain(case["yaml"]).encode())[1]]
     assert len(invalid) > 90
     assert accepted == []
+
+
+@pytest.mark.rule("S25")
+def test_the_valid_cases_that_are_refused_are_those_written_down() -> None:
+    listed = tomllib.loads((Path(__file__).parent / "yaml_refused.toml").read_text())
+    assert all(each["why"] for each in listed.values())
+    refused_ones = [
+        name
+        for name, case in suite()
+        if not case.get("fail") and document.read(name, plain(case["yaml"]).encode())[1]
+    ]
+    assert sorted(refused_ones) == sorted(name for each in listed.values() for name in each["cases"])
 
 
 def test_what_is_read_of_the_suite_is_what_it_says() -> None:

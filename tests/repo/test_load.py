@@ -9,8 +9,8 @@ import pytest
 
 from gitmesh.core.model import Keys, Mesh
 from gitmesh.core.refusal import Code, Refusal
-from gitmesh.repo.load import SHIPPED_SEATS, load
-from tests.real import shared
+from gitmesh.repo.load import load
+from gitmesh.repo.load_mesh import SHIPPED_SEATS
 
 IMAGE = "docker.io/library/app:1@sha256:abc"
 
@@ -86,7 +86,10 @@ public: athens.example.org
 root: /srv/mesh
 ports: {from: 100, to: 200, reserved: [150]}
 labels: [linux]
-keys: {sign: 'ed25519:a', seal: 'x25519:b', epoch: 2}
+keys:
+  sign: 'ed25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='
+  seal: 'x25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='
+  epoch: 2
 state: {paused: {reason: a disk, until: '2027-01-31'}}
 """,
         assignments__athens__app="""
@@ -97,7 +100,7 @@ place: {data: /mnt/app, http: 8080, disk: /srv}
 grants: ['access:disk', host-network]
 as: app_old
 """,
-        values__app="mesh: {count: 2}\nlabels: {big: {web.name: x.example.org}}\n",
+        values__app="mesh: {count: 2}\nlabels: {big: {count: 4}}\n",
         rotations="app@athens.db: 3\nabandon: [app@athens.key]\n",
     )
     assert refusals == []
@@ -115,23 +118,29 @@ as: app_old
         200,
         frozenset({150}),
     )
-    assert (athens.keys, athens.state) == (Keys("ed25519:a", "x25519:b", 2), "paused")
+    assert (athens.keys, athens.state) == (
+        Keys(
+            "ed25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+            "x25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+            2,
+        ),
+        "paused",
+    )
     app = mesh.assignments["app@athens"]
     assert (app.pins, app.uses, app.as_) == ({"db": "store@sparta"}, ("mail",), "app_old")
     assert app.place == {"data": "/mnt/app", "http": 8080, "disk": "/srv"}
-    assert mesh.values["app"].labels == {"big": {"web.name": "x.example.org"}}
+    assert mesh.values["app"].labels == {"big": {"count": 4}}
     assert (mesh.rotations, mesh.abandon) == ({"app@athens.db": 3}, ("app@athens.key",))
     assert set(mesh.contracts) == {"database", "route", "secret"}, "`secret` is shipped"
     assert mesh.broken == frozenset()
 
 
-def test_the_example_mesh() -> None:
-    folder = shared("example-mesh")
-    mesh, refusals = load(_files(folder))
+def test_the_example_mesh(example_mesh: Path) -> None:
+    mesh, refusals = load(_files(example_mesh))
     assert refusals == []
     assert (len(mesh.modules), len(mesh.contracts), len(mesh.assignments)) == (21, 12, 23)
     assert mesh.assignments["node-exporter@athens"].spread == "node-exporter"
-    handed = folder / "handed" / "gitmesh-controller@delphi.forge.yaml"
+    handed = example_mesh / "handed" / "gitmesh-controller@delphi.forge.yaml"
     assert mesh.handed == {handed.stem: hashlib.sha256(handed.read_bytes()).hexdigest()}
 
 
@@ -279,6 +288,13 @@ def test_what_an_assignment_may_not_say(text: str, code: Code, keys: tuple[str |
     assert [(each.code, each.at.keys) for each in refusals] == [(code, keys)]
     assert refusals[0].subject.startswith("app@athens")
     assert refusals[0].answers
+
+
+@pytest.mark.rule("B6")
+def test_a_place_names_no_other_node() -> None:
+    assert _refused(assignments__athens__app="place: {data: 'sparta:/srv/app'}\n") == [
+        (Code.SCHEMA, "assignments/athens/app.yaml", ("place", "data"))
+    ]
 
 
 @pytest.mark.rule("B5")

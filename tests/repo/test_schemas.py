@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -15,7 +16,6 @@ from gitmesh import assets
 from gitmesh.core.refusal import Code, Refusal
 from gitmesh.repo import schema
 from gitmesh.repo.document import check, locate, read
-from tests.real import shared
 
 
 def refusals_of(kind: str, text: str) -> list[Refusal]:
@@ -40,8 +40,8 @@ KIND_OF = {
 
 
 @pytest.mark.parametrize("folder", [*KIND_OF, "mesh.yaml"])
-def test_the_example_mesh_is_valid(folder: str) -> None:
-    base = shared("example-mesh") / folder
+def test_the_example_mesh_is_valid(folder: str, example_mesh: Path) -> None:
+    base = example_mesh / folder
     files = [base] if base.is_file() else sorted(base.rglob("*.yaml"))
     assert files
     for file in files:
@@ -172,7 +172,10 @@ FULL = {
         root: /var/lib/mesh
         ports: {from: 31000, to: 31999, reserved: [31005]}
         labels: [linux]
-        keys: {sign: 'ed25519:AAAA', seal: 'x25519:AAAA', epoch: 1}
+        keys:
+          sign: 'ed25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='
+          seal: 'x25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='
+          epoch: 1
         enrol: 'ed25519:BBBB'
         state: {paused: {reason: disk, until: '2027-01-31T18:00:00Z'}}
         """,
@@ -199,7 +202,7 @@ FULL = {
     "values": "mesh: {workers: 4, web.scheme: https}\nlabels: {edge: {workers: 8}}\n",
     "rotations": "gitea@athens.database: 3\nabandon: [gitea@athens.smtp]\n",
     "purges": "[gitea_athens-1, x]\n",
-    "reveals": "gitea@athens.admin: 'ed25519:AAAA'\n",
+    "reveals": "gitea@athens.admin: age1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq\n",
     "catalogue": f"web: {{from: 'https://example.org/c.git', commit: '{'0' * 40}', sha256: '{'0' * 64}'}}\n",
 }
 

@@ -321,7 +321,7 @@ def test_nothing_of_the_served_repository_runs(served: Path, own: Path, tmp_path
     git(served, "config", "bundle.mode", "all")
     git(served, "config", "bundle.x.uri", str(tmp_path / "bundle"))
     call = f"fetch(Path({str(own)!r}), {str(served)!r}, [{ATHENS!r}])"
-    program = f"from gitmesh.repo.transport import *; print({call})"
+    program = f"from pathlib import Path; from gitmesh.repo.transport import *; print({call})"
     done = subprocess.run(
         [
             "strace",
@@ -360,7 +360,7 @@ def test_ctrl_c_ends_the_child_and_leaves_the_repository_usable(served: Path, ow
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/mesh.git"
         program = (
-            "from gitmesh.repo.transport import *\n"
+            "from pathlib import Path\nfrom gitmesh.repo.transport import *\n"
             f"fetch(Path({str(own)!r}), {url!r}, ['refs/x'], access=Access(plain_http=True))"
         )
         child = subprocess.Popen(

@@ -85,7 +85,8 @@ both = pytest.mark.parametrize("read", [on_disk, committed])
 
 
 def refused(tree: Tree) -> dict[str, Code]:
-    assert all(refusal.message.startswith(f"{refusal.at.file}: ") for refusal in tree.refusals)
+    assert all(refusal.subject == refusal.at.file for refusal in tree.refusals)
+    assert not any(refusal.at.file in refusal.message for refusal in tree.refusals), "it is said once"
     assert all(refusal.message.isprintable() for refusal in tree.refusals)
     return {refusal.at.file: refusal.code for refusal in tree.refusals}
 
@@ -438,7 +439,7 @@ def test_no_repository_no_commit_no_revision(tmp_path: Path) -> None:
     with pytest.raises(RepoError, match="has no commit yet"):
         open_tree(tmp_path, "HEAD")
     committed(tmp_path)
-    for revision in ("nowhere", "--all", "", "HEAD^{tree}", "a b", "HEAD\nHEAD", "-n1"):
+    for revision in ("nowhere", "HEAD^{tree}"):
         with pytest.raises(RepoError, match="has no commit") as caught:
             open_tree(tmp_path, revision)
         assert caught.value.command == f"git -C {tmp_path} fetch"

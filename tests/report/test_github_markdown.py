@@ -64,3 +64,37 @@ def test_nothing_in_a_comment_closes_its_block() -> None:
 
 def test_nothing_refused_says_nothing() -> None:
     assert markdown.render([], {}) == github.render([], {}) == ""
+
+
+def many(count: int, text: str = "wrong") -> list[Refusal]:
+    return [refusal(At(f"{number:04}.yaml"), f"{number} {text}") for number in range(count)]
+
+
+@pytest.mark.rule("B10")
+@pytest.mark.parametrize(("count", "lines", "left"), [(9, 9, 0), (10, 10, 0), (11, 10, 2), (40, 10, 31)])
+def test_the_tenth_annotation_counts_what_the_runner_would_drop(count: int, lines: int, left: int) -> None:
+    printed = github.render(many(count), {}).splitlines()
+    assert len(printed) == lines
+    assert all(each.startswith("::error file=") for each in printed[: lines - 1])
+    assert printed[-1].startswith(f"::error title=gitmesh::{left} more refusals") == bool(left)
+
+
+def test_a_comment_is_no_longer_than_a_forge_takes() -> None:
+    whole = markdown.render(many(400), {})
+    assert "more, which" not in whole
+    found = many(2000)
+    text = markdown.render(found, {})
+    shown = text.count("\nrefused[")
+    assert 300 < shown < 2000 and len(text) < 65_536
+    assert f"\n```\n\n{2000 - shown} more, which `gitmesh check` shows\n\nMore: " in text
+    one = markdown.render(many(2, "x" * 70_000), {})
+    assert len(one) < 65_536 and "\n1 more, which" in one
+
+
+@pytest.mark.rule("F6")
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("a", "`a`"), ("`@ada`", "`` `@ada` ``"), ("a``b", "``` a``b ```"), ("a\nb\x1b", r"`a\nb\x1b`")],
+)
+def test_code_on_a_line_stays_code(text: str, shown: str) -> None:
+    assert markdown.code(text) == shown

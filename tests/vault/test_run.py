@@ -135,7 +135,7 @@ def test_a_confirm_that_is_not_repeated_takes_nothing_back(world: World) -> None
 
 
 @pytest.mark.rule("S45")
-def test_with_nothing_new_the_very_same_bytes_stay(world: World) -> None:
+def test_c58_with_nothing_new_the_very_same_bytes_stay(world: World) -> None:
     world.pull("delphi")
     before, refs, files = sealed(world), world.refs("refs/gitmesh/sealed"), kept(world)
     world.pull("delphi", world.now + 600)

@@ -1,0 +1,59 @@
+"""The mesh as a graph: each line is of the language, and every edge is there."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gitmesh.cli.main import cli
+from tests.cli.small_mesh import FILES, make
+
+NAME = r'"[a-z0-9@., ()-]+"'
+MERMAID = (
+    rf"flowchart LR|  subgraph n\d+\[{NAME}\]|    a\d+\[{NAME}\]|  end|  a\d+ (-\.->|-->)\|{NAME}\| a\d+"
+)
+DOT = (
+    r"digraph mesh \{|  rankdir=LR;|  node \[shape=box\];|  subgraph cluster_\d+ \{|  \}|\}"
+    rf"|    label={NAME};|    a\d+ \[label={NAME}\];|  a\d+ -> a\d+ \[label={NAME}(, style=dashed)?\];"
+)
+
+
+def graph(folder: Path, *arguments: str, code: int = 0) -> str:
+    done = CliRunner().invoke(cli, ["graph", *arguments, "--repo", str(folder)])
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+@pytest.mark.parametrize(
+    ("form", "line", "edge"), [("mermaid", MERMAID, r"-->|-\.->"), ("dot", DOT, r" -> ")]
+)
+def test_each_line_is_of_the_language(form: str, line: str, edge: str, tmp_path: Path) -> None:
+    make(tmp_path)
+    lines = graph(tmp_path, "--format", form).splitlines()
+    assert [each for each in lines if not re.fullmatch(line, each)] == []
+    edges = json.loads(graph(tmp_path, "--format", "json"))["edges"]
+    assert edges and sum(bool(re.search(edge, each)) for each in lines) == len(edges)
+
+
+def test_a_credential_is_an_edge_that_waits(tmp_path: Path) -> None:
+    make(tmp_path)
+    edges = json.loads(graph(tmp_path, "gitea@athens", "--format", "json"))["edges"]
+    (database,) = [each for each in edges if each["requirement"] == "database"]
+    assert (database["from"], database["to"]) == ("gitea@athens", "postgres@sparta")
+    assert database["waits"]
+    assert all("gitea@athens" in (each["from"], each["to"]) for each in edges)
+
+
+def test_another_name_suggests_the_nearest(tmp_path: Path) -> None:
+    make(tmp_path)
+    assert "did you mean `gitea@athens`?" in graph(tmp_path, "gitea@athns", code=2)
+
+
+@pytest.mark.rule("B10")
+def test_a_refused_mesh_is_not_drawn(tmp_path: Path) -> None:
+    make(tmp_path, FILES | {"modules/gitea/module.yaml": "module: [\n"})
+    assert "refused[yaml-syntax]" in graph(tmp_path, code=3)
