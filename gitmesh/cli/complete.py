@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Iterable
 
 import click
 
 from gitmesh.core.model import Kind, Mesh, Module
+from gitmesh.repo.load_assignments import PLACED
 
 Names = Callable[[Mesh, click.Context], Iterable[str]]
 Completes = Callable[[click.Context, click.Parameter, str], list[str]]
@@ -29,7 +31,7 @@ def _completing(names: Names) -> Completes:
 
 def _module(mesh: Mesh, ctx: click.Context) -> Module:
     """The module that the command line speaks of so far."""
-    name = ctx.params.get("module") or mesh.assignments[ctx.params["assignment"]].module
+    name = ctx.params.get("module") or ctx.params["assignment"].partition("@")[0]
     return mesh.modules[name]
 
 
@@ -51,6 +53,16 @@ def _assigned_nodes(mesh: Mesh, ctx: click.Context) -> Iterable[str]:
 
 def _assignments(mesh: Mesh, _: click.Context) -> Iterable[str]:
     return mesh.assignments
+
+
+def _assignments_and_modules(mesh: Mesh, _: click.Context) -> Iterable[str]:
+    return (*mesh.assignments, *mesh.modules)
+
+
+def _placeable(mesh: Mesh, ctx: click.Context) -> Iterable[str]:
+    """Host requirements that an assignment may place."""
+    requires = _module(mesh, ctx).requires
+    return (name for name, each in requires.items() if each.kind is Kind.HOST and each.contract in PLACED)
 
 
 def _pinnable(mesh: Mesh, ctx: click.Context) -> Iterable[str]:
@@ -91,11 +103,25 @@ def _keys(mesh: Mesh, ctx: click.Context) -> Iterable[str]:
             yield from (f"{name}.{ask}" for ask, asked in asks.items() if asked.from_operator)
 
 
+def revisions(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Branches, tags and HEAD of the mesh repo."""
+    from gitmesh.repo.git import environment
+
+    folder = ctx.params.get("repo") or "."
+    asked = ("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags")
+    done = subprocess.run(
+        ["git", "-C", str(folder), *asked], env=environment(None), capture_output=True, text=True, check=False
+    )
+    return [name for name in ("HEAD", *done.stdout.split()) if name.startswith(incomplete)]
+
+
 modules = _completing(_modules)
 nodes = _completing(_nodes)
 assigned_modules = _completing(_assigned_modules)
 assigned_nodes = _completing(_assigned_nodes)
 assignments = _completing(_assignments)
+assignments_and_modules = _completing(_assignments_and_modules)
+placeable = _completing(_placeable)
 pinnable = _completing(_pinnable)
 providers = _completing(_providers)
 keys = _completing(_keys)

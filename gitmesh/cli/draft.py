@@ -1,8 +1,7 @@
-"""An assignment's file while a command edits it; nothing is written before `save`."""
+"""An assignment's file while a command edits it; `cli.written` writes it."""
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +11,6 @@ from gitmesh.core.assignment_schema import value_schemas
 from gitmesh.core.contract import check_value
 from gitmesh.core.grants import possible_grants
 from gitmesh.core.model import Assignment, Json, Kind, Mesh, Module, Requirement, Schema
-from gitmesh.fsops import Root
 from gitmesh.repo.document import read
 from gitmesh.repo.edit import Uneditable, drop, put
 
@@ -40,11 +38,6 @@ class Draft:
                 draft.put([key], value)
         return draft
 
-    @property
-    def changed(self) -> bool:
-        """Whether there is anything to write."""
-        return self.opened.files.get(self.path) != self.blob
-
     def put(self, keys: Sequence[str], value: Json) -> None:
         """Set the value at `keys`. Raises Failure where the file can't be edited by program."""
         try:
@@ -68,14 +61,7 @@ class Draft:
 
     def after(self) -> Opened:
         """The mesh with this file as it will be."""
-        return self.opened.with_file(self.path, self.blob)
-
-    def save(self) -> None:
-        """Write the file, keeping its mode; never through a link. Raises OSError."""
-        with Root(self.opened.folder) as root:
-            found = root.stat(self.path)
-            mode = 0o644 if found is None else stat.S_IMODE(found.st_mode)
-            root.write(self.path, self.blob, mode)
+        return self.opened.with_files({self.path: self.blob})
 
 
 def _said(assignment: Assignment) -> dict[str, Json]:

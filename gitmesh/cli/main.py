@@ -27,6 +27,8 @@ COMMANDS = {
         "pin": "gitmesh.cli.operator_edit:pin",
         "choose": "gitmesh.cli.operator_edit:choose",
         "set": "gitmesh.cli.operator_edit:set_value",
+        "place": "gitmesh.cli.operator_move:place",
+        "move": "gitmesh.cli.operator_move:move",
         "status": "gitmesh.cli.operator_status:status",
         "graph": "gitmesh.cli.graph:graph",
     },
@@ -40,6 +42,7 @@ COMMANDS = {
     },
     "For everyone": {
         "schema": "gitmesh.cli.author:schema",
+        "catalogue": "gitmesh.cli.catalogue:catalogue",
         "demo": "gitmesh.cli.demo:demo",
         "completion": "gitmesh.cli.operator:completion",
     },
@@ -53,6 +56,7 @@ class Failure(click.ClickException):
     """What a person has to know and a program ends for: `message`, and the command that may mend it."""
 
     exit_code = 1
+    word = "error"
 
     def __init__(self, message: str, command: str | None = None) -> None:
         super().__init__(message)
@@ -63,7 +67,7 @@ class Failure(click.ClickException):
         nothing of it is left that a terminal would obey (F6)."""
         from gitmesh.report.located import safe  # here, since most commands end well
 
-        lines = [f"error: {self.message}", *([] if self.command is None else [f"  try: {self.command}"])]
+        lines = [f"{self.word}: {self.message}", *([] if self.command is None else [f"  try: {self.command}"])]
         for line in "\n".join(lines).split("\n"):
             click.echo(safe(line), file=file, err=file is None)
 
@@ -72,6 +76,13 @@ class Misused(Failure):
     """A command that was called with what is not there; nothing was done."""
 
     exit_code = 2
+
+
+class Refused(Failure):
+    """What the mesh's rules forbid; nothing was written."""
+
+    exit_code = 3
+    word = "refused"
 
 
 def nearest(word: str, known: Sequence[str]) -> str:

@@ -37,11 +37,10 @@ class Opened:
         resolution = resolve(self.mesh, self.record)
         return resolution, ordered([*self.refused, *resolution.refusals])
 
-    def with_file(self, path: str, blob: bytes | None) -> Opened:
-        """The same with one file changed, or without it."""
-        files = {name: held for name, held in self.files.items() if name != path}
-        if blob is not None:
-            files[path] = blob
+    def with_files(self, changes: Mapping[str, bytes | None]) -> Opened:
+        """The same with some files changed or added, and without those that are None."""
+        changed = {**self.files, **changes}
+        files = {path: blob for path, blob in changed.items() if blob is not None}
         mesh, refused = load(files)
         return Opened(self.folder, files, None, mesh, tuple(refused), self.record, self.where)
 

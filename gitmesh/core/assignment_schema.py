@@ -43,7 +43,7 @@ def spread_schema(general: Schema, mesh: Mesh) -> dict[str, Json]:
     """The schema of every spread: `general`, and what its `module` lets it say."""
     modules = sorted(mesh.modules)
     of_each = [_if_module(general, mesh, mesh.modules[name]) for name in modules]
-    module = {**general["properties"]["module"], **_one_of(modules)}
+    module = {"description": "A module of this mesh.", **_one_of(modules)}
     return {
         **general,
         "properties": {**general["properties"], "module": module},
@@ -99,13 +99,12 @@ def is_handed(requirement: Requirement) -> bool:
 def _about(mesh: Mesh, module: Module, assignment: Assignment | None) -> dict[str, Json]:
     requires = module.requires.values()
     optional = [each.name for each in requires if each.optional]
-    seats = [each for each in module.seats if each in mesh.seats]
     return {
         "pins": closed("Which provider answers a requirement.", _pins(mesh, requires), ()),
         "uses": _listed("Optional requirements that are used.", optional),
         "values": _values(mesh, module, assignment),
         "place": closed("Where things lie on the node.", _places(requires), _unplaced(requires)),
-        "holds": _listed("Seats that this assignment holds.", seats),
+        "holds": _listed("Seats that this assignment holds.", module.seats),
         "grants": _listed("Rights beyond a container's own.", possible_grants(module)),
     }
 

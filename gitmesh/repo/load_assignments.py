@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from gitmesh.core.checking import may_say
+from gitmesh.core.checking import may_say, nearest
 from gitmesh.core.model import Assignment, Contract, Json, Kind, Layers, Module, Node, Requirement
 from gitmesh.core.refusal import Answer, At, Code, Refusal, Related
 
-_PLACED = ("directory", "access", "device", "port")
+PLACED = ("directory", "access", "device", "port")
+"""What of a node an assignment may place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ def read_assignment(
         grants=tuple(said.get("grants", ())),
         as_=said.get("as"),
         spread=spread,
+        fresh=said.get("fresh", False),
+        moved="moved" in said,
     )
 
 
@@ -217,7 +220,9 @@ def _check_values(
         if key not in keys:
             if f"{key.partition('.')[0]}." not in keys:
                 known = [each for each, handed in keys.items() if handed is not None]
-                yield _unknown(subject, module, key, at.child(key), known, "value that an operator gives")
+                unknown = _unknown(subject, module, key, at.child(key), known, "value that an operator gives")
+                # Where it is only misspelt, the value is not missing too.
+                yield replace(unknown, root=f"value {subject}.{nearest(key, known) or key}")
         elif keys[key] and not isinstance(value, str):
             yield Refusal(
                 Code.VALUE_TYPE,
@@ -309,8 +314,8 @@ def _check_places(assignment: Assignment, module: Module, subject: str) -> Itera
     for name, value in assignment.place.items():
         at = assignment.at.child("place", name)
         requirement = module.requires.get(name)
-        if requirement is None or requirement.kind is not Kind.HOST or requirement.contract not in _PLACED:
-            placed = [each.name for each in module.requires.values() if each.contract in _PLACED]
+        if requirement is None or requirement.kind is not Kind.HOST or requirement.contract not in PLACED:
+            placed = [each.name for each in module.requires.values() if each.contract in PLACED]
             yield _unknown(subject, module, name, at, placed, "requirement that can be placed")
         elif isinstance(value, str) == (requirement.contract == "port"):
             port = requirement.contract == "port"

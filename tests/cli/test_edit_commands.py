@@ -140,7 +140,7 @@ def test_assign_in_a_pipe_is_refused_with_the_options_that_choose(mesh: Path) ->
     done = gitmesh("assign", "gitea", "athens", "--use", "spare", "--set", "web.name=git.example.org")
     assert done.exit_code == 3
     assert done.output.splitlines()[:3] == [
-        "gitea@athens.database: 2 providers and no choice made; choose with one of",
+        "refused: gitea@athens.database: 2 providers and no choice made; choose with one of",
         "  --pin database=postgres@sparta    `postgres@sparta` (holds `mesh-store`)",
         "  --pin database=postgres@delphi    `postgres@delphi`",
     ]
@@ -234,7 +234,7 @@ def test_an_assignment_of_a_spread_takes_along_what_the_spread_said(mesh: Path) 
 def test_unassign_removes_the_file_and_speaks_of_the_data(mesh: Path) -> None:
     done = gitmesh("unassign", "gitea", "athens")
     assert done.exit_code == 0, done.output
-    assert done.output.startswith(f"removed {GITEA}; the data of gitea@athens stays on athens\n")
+    assert done.output.startswith(f"removed {GITEA}\n  the data of gitea@athens stays on athens\n")
     assert not (mesh / GITEA).exists() and not (mesh / "assignments/athens").exists()
 
 

@@ -118,25 +118,28 @@ def _kinds(draw: st.DrawFn, name: str) -> Kind:
         tuple((each, draw(st.integers(1, 3))) for each in sorted(offered)),
         tuple(draw(st.sets(st.sampled_from(seats)))) if seats else (),
         draw(st.integers(0, 2)),
-        draw(st.sampled_from(("none", "needed", "default"))),
+        draw(st.sampled_from(("none", "default", "needed"))),
     )
 
 
 def _want(draw: st.DrawFn, contract: str) -> Want:
     seat = next((seat for seat, delivers in SEATS.items() if delivers == contract), None)
-    named = seat if draw(st.integers(0, 4)) == 0 else None
+    named = seat if draw(st.integers(0, 9)) == 9 else None
     size = draw(st.sampled_from((None, 1, 2, 3))) if contract == "alpha" else None
     optional = contract != "secret" and draw(st.integers(0, 4)) == 0
     return Want(f"{contract[0]}x", contract, named, optional, size)
 
 
 @st.composite
-def _places(draw: st.DrawFn, kind: Kind, node: str, others: tuple[str, ...]) -> Place:
+def _places(draw: st.DrawFn, kind: Kind, node: str, others: dict[str, Kind]) -> Place:
     pins = {}
     uses = []
     for want in kind.wants:
         if want.seat is None and want.contract != "secret" and draw(st.integers(0, 3)) == 0:
-            pins[want.name] = draw(st.sampled_from(others))
+            able = [id_ for id_, each in others.items() if want.contract in dict(each.offers)]
+            # Most pins are meant well; one in ten may be on anybody.
+            anybody = not able or draw(st.integers(0, 9)) == 9
+            pins[want.name] = draw(st.sampled_from(list(others) if anybody else able))
         elif want.optional and draw(st.booleans()):
             uses.append(want.name)
     holds = tuple(each for each in kind.seats if draw(st.integers(0, 2)) > 0)
@@ -157,9 +160,9 @@ def worlds(draw: st.DrawFn) -> World:
     kinds = tuple(draw(_kinds(name)) for name in MODULES[: draw(st.integers(1, 5))])
     pairs = [(kind, machine.name) for kind in kinds for machine in machines]
     chosen = draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=9, unique_by=_pair))
-    ids = tuple(f"{kind.name}@{node}" for kind, node in chosen)
-    places = [draw(_places(kind, node, ids)) for kind, node in chosen]
-    if draw(st.integers(0, 5)) > 0:
+    others = {f"{kind.name}@{node}": kind for kind, node in chosen}
+    places = [draw(_places(kind, node, others)) for kind, node in chosen]
+    if draw(st.integers(0, 9)) < 9:
         places.append(Place("vault", machines[0].name, holds=("mesh-vault",)))
     with_value = [kind.name for kind in kinds if kind.value != "none"]
     modules = st.sets(st.sampled_from(with_value)) if with_value else st.just(set())
@@ -187,9 +190,7 @@ def _machine(draw: st.DrawFn, name: str) -> Machine:
     )
 
 
-def _choices(
-    draw: st.DrawFn, kinds: tuple[Kind, ...], places: list[Place]
-) -> tuple[tuple[str, str], ...]:
+def _choices(draw: st.DrawFn, kinds: tuple[Kind, ...], places: list[Place]) -> tuple[tuple[str, str], ...]:
     choices = {}
     offers = {kind.name: {contract for contract, _ in kind.offers} for kind in kinds}
     for contract in CONTRACTS:
@@ -297,9 +298,11 @@ def _requirement(want: Want) -> dict[str, object]:
 
 
 def _provision(contract: str, most: int) -> dict[str, object]:
+    provisioner = {"adapter": "exec", "in": "main", "command": ["/bin/answer"]}
     if contract == "gamma":
-        command = {"adapter": "exec", "in": "main", "command": ["/bin/answer"]}
-        return {"answers": ["site"], "provisioner": command}
+        return {"answers": ["site"], "provisioner": provisioner}
+    if contract == "beta":
+        return {"serves": {"word": "hello"}, "provisioner": provisioner}
     accepts = {"accepts": {"size": {"maximum": most}}} if contract == "alpha" else {}
     return {**accepts, "serves": {"word": "hello"}}
 

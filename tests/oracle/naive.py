@@ -55,7 +55,9 @@ def _seats(world: World, said: Said) -> dict[str, str]:
 
 def _used(kind: Kind, place: Place) -> list[Want]:
     pinned = dict(place.pins)
-    return [each for each in kind.wants if not each.optional or each.name in place.uses or each.name in pinned]
+    return [
+        each for each in kind.wants if not each.optional or each.name in place.uses or each.name in pinned
+    ]
 
 
 def _provider(
@@ -206,12 +208,12 @@ def _ports(world: World, before: Said, said: Said) -> None:
 
 
 def _circles(world: World, said: Said) -> None:
-    """Requirements that wait for an answer must not wait for one another in a circle."""
+    """Requirements that wait, for a credential or an answer, must not wait for one another in a circle."""
     wants = {(place.id, want.name): want for place in world.places for want in world.kind(place.module).wants}
     edges = {
         (consumer, provider)
         for (consumer, name), provider in said.providers.items()
-        if wants[consumer, name].contract == "gamma"
+        if wants[consumer, name].contract in ("beta", "gamma")
     }
     for place in world.places:
         reached = {place.id}
