@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.real import shared
 
 GITCONFIG = """\
 [user]
@@ -60,3 +64,14 @@ def _settings(home: Path, settings: Path) -> dict[str, str]:
         "TZ": "UTC",
         "LC_ALL": "C.UTF-8",
     }
+
+
+@pytest.fixture(scope="session")
+def example_mesh(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the reference folder's example mesh. By hand the nodes' keys are elided, as `ed25519:…`."""
+    copy = tmp_path_factory.mktemp("example") / "mesh"
+    shutil.copytree(shared("example-mesh"), copy)
+    for number, file in enumerate(sorted((copy / "nodes").iterdir())):
+        key = b64encode(bytes([number] * 32)).decode()
+        file.write_text(file.read_text().replace("…", key))
+    return copy

@@ -1,10 +1,10 @@
-"""An operator's acts on secrets: rotations.yaml and reveals.yaml against what the mesh has (D7, FORMATS)."""
+"""An operator's acts on secrets and answers: rotations.yaml and reveals.yaml against the mesh (B12, D7)."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from gitmesh.core.answer import Answered, Secret
+from gitmesh.core.answer import Answered, Secret, open_answers
 from gitmesh.core.checking import may_say
 from gitmesh.core.model import Mesh, Requirement
 from gitmesh.core.refusal import Answer, At, Code, Refusal, Related
@@ -15,17 +15,25 @@ def check_acts(
 ) -> Iterator[Refusal]:
     """Refuse acts on what brings no secret, and rotations that nobody would take.
 
-    Ids of no assignment or requirement were refused when the commit was read; what has no answer is
-    refused for that, and silent here.
+    A generation of what its running provider answers accepts a changed answer (B12). Ids of no assignment
+    or requirement were refused when the commit was read; what has no answer is refused for that, and silent
+    here.
     """
-    for file, named in (("rotations.yaml", mesh.rotations), ("reveals.yaml", mesh.reveals)):
+    accepts = {
+        f"{assignment}.{name}" for (assignment, name), each in answers.items() if open_answers(mesh, each)
+    }
+    acts = (
+        ("rotations.yaml", mesh.rotations, secrets.keys() | accepts),
+        ("reveals.yaml", mesh.reveals, secrets),
+    )
+    for file, named, able in acts:
         for id_ in named:
             answered = answers.get(_parts(id_))
-            if answered is not None and id_ not in secrets:
-                yield _no_secret(At(file, (id_,)), id_, answered.requirement, secrets)
+            if answered is not None and id_ not in able:
+                yield _no_secret(At(file, (id_,)), id_, answered.requirement, able)
     for id_ in mesh.rotations:
         secret = secrets.get(id_)
-        if secret is not None and secret.rotation == "never":
+        if secret is not None and secret.rotation == "never" and id_ not in accepts:
             yield _never(At("rotations.yaml", (id_,)), secret, answers[_parts(id_)].requirement)
 
 

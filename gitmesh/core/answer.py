@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from gitmesh.core.contract import check_value, narrow
 from gitmesh.core.identity import dns, identity_of, logins
@@ -43,6 +44,20 @@ class Secret:
     logins: tuple[str, str] | None = None
     handed: str | None = None
     own: bool = False
+
+
+def open_answers(mesh: Mesh, answered: Answered) -> tuple[str, ...]:
+    """The fields without a secret that only its running provider knows, in the module's order (B12)."""
+    if answered.requirement.kind is not Kind.MODULE:
+        return ()
+    provider = mesh.modules[mesh.assignments[answered.by].module]
+    names = provider.provides[answered.contract.name].answers
+    return tuple(name for name in names if not answered.contract.fields[name].secret)
+
+
+def generation_of(mesh: Mesh, secret: Secret) -> int:
+    """The rotation that a commit asks for; one that is never rotated stays, whatever answers are accepted."""
+    return 0 if secret.rotation == "never" else mesh.rotations.get(secret.id, 0)
 
 
 def private_name(mesh: Mesh, node: str) -> str:
@@ -86,7 +101,13 @@ def answer_local(
 def _answered(
     assignment: Assignment, requirement: Requirement, by: str, rule: str, fields: Mapping[str, Json]
 ) -> Answered:
-    return Answered(assignment, requirement, by, rule, Contract(requirement.contract, {}), fields)
+    return Answered(assignment, requirement, by, rule, _bare(requirement.contract), fields)
+
+
+@lru_cache
+def _bare(name: str) -> Contract:
+    """What stands for the contract of a local answer: one for all, since a large mesh has very many."""
+    return Contract(name, {})
 
 
 def _machine(mesh: Mesh, node: Node) -> dict[str, Json]:
@@ -133,7 +154,7 @@ def _placed(node: Node, assignment: Assignment, requirement: Requirement) -> Ans
             "the root of a machine can't be a module's own directory"
             if whole
             else "a place on a node is an absolute path without `..`",
-            assignment.at.child("place", requirement.name),
+            assignment.at.child("place", requirement.name).of_value(),
             related=(Related(requirement.at, "required here"),),
             answers=(Answer(f"write `place: {{{requirement.name}: /a/path}}`"),),
         )
@@ -184,6 +205,7 @@ def value_missing(assignment: Assignment, requirement: Requirement, key: str) ->
         f"no value for `{key}`",
         related=(Related(requirement.at, "required here"),),
         answers=(here,) if ask else (here, many),
+        root=f"value {assignment.id}.{key}",
     )
 
 
@@ -193,7 +215,7 @@ def value_type(assignment: Assignment, requirement: Requirement, key: str, at: A
         Code.VALUE_TYPE,
         f"{assignment.id}.{key}",
         wrong,
-        at if at.keys else assignment.at,
+        at.of_value() if at.keys else assignment.at,
         related=(Related(requirement.at, "its type is said here"),),
         answers=(Answer("give another", f"gitmesh set {assignment.id} {key} VALUE"),),
     )

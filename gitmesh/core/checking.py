@@ -26,7 +26,14 @@ class Checking:
         return contract_of(requirement, self.contracts)
 
     def refuse(
-        self, code: Code, name: str, message: str, at: At, *answers: str, related: tuple[Related, ...] = ()
+        self,
+        code: Code,
+        name: str,
+        message: str,
+        at: At,
+        *answers: str,
+        related: tuple[Related, ...] = (),
+        root: str = "",
     ) -> None:
         """Add a refusal about `name` in the module (the module itself where it is empty). One mistake that
         several containers took over is one."""
@@ -34,7 +41,16 @@ class Checking:
             return
         subject = f"{self.module.name}.{name}" if name else f"module {self.module.name}"
         said = tuple(Answer(each) for each in answers)
-        self.refusals.append(Refusal(code, subject, message, at, related=related, answers=said))
+        self.refusals.append(Refusal(code, subject, message, at, related=related, answers=said, root=root))
+
+    def lacks(self, requirement: str) -> str:
+        """The root of what is refused since the module has no such requirement; empty where it has."""
+        return "" if requirement in self.module.requires else f"{self.module.name} requires {requirement}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that `name` is most likely a misspelling of."""
+    return next(iter(get_close_matches(name, list(known), 1)), None)
 
 
 def may_say(name: str, known: Iterable[str], what: str) -> str:
@@ -42,8 +58,8 @@ def may_say(name: str, known: Iterable[str], what: str) -> str:
     names = list(known)
     if not names:
         return f"there is no {what} here"
-    near = get_close_matches(name, names, 1)
-    meant = f"did you mean `{near[0]}`? " if near else ""
+    near = nearest(name, names)
+    meant = f"did you mean `{near}`? " if near else ""
     shown = names if len(names) <= 40 else names[:40]
     more = "" if len(names) <= 40 else f" and {len(names) - 40} more"
     return f"{meant}there is: {', '.join(f'`{each}`' for each in shown)}{more}"

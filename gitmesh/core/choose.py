@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from gitmesh.core.checking import nearest
 from gitmesh.core.model import Assignment, Mesh, Requirement
 from gitmesh.core.refusal import Answer, Code, Refusal, Related
-from gitmesh.core.seats import could_hold
+from gitmesh.core.seats import GUARDED, could_hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,18 @@ class Choice:
     rule: str
 
 
+@dataclass(frozen=True, slots=True)
+class Unsaid:
+    """A rule would choose another provider than the recorded one, and nobody said so (G1)."""
+
+    consumer: Assignment
+    requirement: Requirement
+    recorded: str
+    choice: Choice
+    able: bool = True
+    """Whether the recorded provider could still answer."""
+
+
 def choose(
     mesh: Mesh,
     holders: Mapping[str, str],
@@ -45,17 +58,23 @@ def choose(
     requirement: Requirement,
     candidates: Candidates,
     recorded: str | None,
-) -> Choice | Refusal:
+) -> Choice | Unsaid | Refusal:
     """The provider of one module requirement, or why there is none."""
     seat = seat_of(requirement)
     if seat is not None:
-        return _by_seat(mesh, holders, consumer, requirement, seat, candidates)
+        held = _by_seat(mesh, holders, consumer, requirement, seat, candidates)
+        if recorded is None or seat in GUARDED or isinstance(held, Refusal):
+            return held
+        said = mesh.choose.get(requirement.contract) == held.provider
+        if said or held.provider == recorded:
+            return held
+        return Unsaid(consumer, requirement, recorded, held, candidates.includes(recorded))
     pin = consumer.pins.get(requirement.name)
     if pin is not None:
         return _by_pin(consumer, requirement, pin, candidates)
     ruled = _by_rule(mesh, consumer, requirement, candidates)
-    if recorded is not None and candidates.includes(recorded):
-        return _by_record(mesh, consumer, requirement, ruled, recorded)
+    if recorded is not None and (ruled is not None or candidates.includes(recorded)):
+        return _by_record(consumer, requirement, ruled, recorded, candidates.includes(recorded))
     if ruled is not None:
         return ruled
     if candidates.able:
@@ -111,6 +130,7 @@ def seat_unheld(mesh: Mesh, seat: str, needed: Sequence[tuple[Assignment, Requir
         f"`{requirement.name}` needs `{seat}`",
         related=tuple(Related(each.at, f"{who.id} requires it here") for who, each in needed[:3]),
         answers=could_hold(mesh, seat),
+        root=f"seat {seat}",
     )
 
 
@@ -119,12 +139,16 @@ def _by_pin(
 ) -> Choice | Refusal:
     if candidates.includes(pin):
         return Choice(pin, "pinned")
-    why = candidates.out.get(pin, f"is no assignment that provides `{requirement.contract}`")
+    why = candidates.out.get(pin)
+    if why is None:
+        near = nearest(pin, candidates.able)
+        meant = f"; did you mean `{near}`?" if near else ""
+        why = f"is no assignment that provides `{requirement.contract}`{meant}"
     return Refusal(
         Code.PIN_BAD,
         f"{consumer.id}.{requirement.name}",
         f"pinned to `{pin}`, which {why}",
-        consumer.at.child("pins", requirement.name),
+        consumer.at.child("pins", requirement.name).of_value(),
         related=(Related(requirement.at, "required here"),),
         answers=_pins(consumer, requirement, candidates.able),
     )
@@ -145,32 +169,14 @@ def _by_rule(
 
 
 def _by_record(
-    mesh: Mesh, consumer: Assignment, requirement: Requirement, ruled: Choice | None, recorded: str
-) -> Choice | Refusal:
+    consumer: Assignment, requirement: Requirement, ruled: Choice | None, recorded: str, able: bool
+) -> Choice | Unsaid:
     """A choice once made stands (G1): ambiguity leaves it, a said choice moves it, a rule is refused."""
     if ruled is None:
         return Choice(recorded, "recorded")
     if ruled.provider == recorded or ruled.rule == "chosen for the mesh":
         return ruled
-    subject = f"{consumer.id}.{requirement.name}"
-    return Refusal(
-        Code.PROVIDER_CHANGED,
-        subject,
-        f"answered by {recorded} so far, and this commit would make it {ruled.provider} ({ruled.rule})",
-        consumer.at,
-        f"no pin for `{requirement.name}`",
-        related=(
-            Related(mesh.assignments[ruled.provider].at, f"{ruled.provider} is assigned here"),
-            Related(requirement.at, "required here"),
-        ),
-        answers=(
-            Answer(f"stay with {recorded}", _pin(consumer, requirement, recorded)),
-            Answer(
-                f"move to {ruled.provider}; the data in {recorded} stays behind",
-                _pin(consumer, requirement, ruled.provider),
-            ),
-        ),
-    )
+    return Unsaid(consumer, requirement, recorded, ruled, able)
 
 
 def _ambiguous(

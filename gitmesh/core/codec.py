@@ -21,6 +21,8 @@ class Malformed(Exception):
 _Part = tuple[str, str, Any, Any, Callable[[], Any] | None]
 """(attribute, key, type, default, default factory) of one field of a noun."""
 _PLANS: dict[Any, tuple[_Part, ...]] = {}
+_PLAIN = frozenset({str, bool, int, NoneType})
+"""Most of what is encoded, and looked at first."""
 
 
 def _plan(kind: Any) -> tuple[_Part, ...]:
@@ -42,13 +44,16 @@ def _plan(kind: Any) -> tuple[_Part, ...]:
 
 def encode(value: Any) -> Any:
     """The plain JSON of a noun, or of a collection of nouns. A noun with `to_json` says its own."""
+    if type(value) in _PLAIN:
+        return value
     own = getattr(value, "to_json", None)
     if own is not None:
         return own()
     if isinstance(value, str | bool | int | NoneType):
         return value
     if isinstance(value, Mapping):
-        return {key: encode(each) for key, each in value.items()}
+        # Large mappings are of text, each node's addresses by name among them.
+        return {key: each if type(each) is str else encode(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [encode(each) for each in value]
     if isinstance(value, frozenset):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from gitmesh.core.answer import Answered, Secret, consumer_identity, private_name
+from gitmesh.core.answer import Answered, Secret, consumer_identity, open_answers, private_name
 from gitmesh.core.compose_container import Composer
 from gitmesh.core.contract import narrow
 from gitmesh.core.declaration import (
@@ -27,7 +27,7 @@ from gitmesh.core.declaration import (
     holes,
 )
 from gitmesh.core.identity import identity_of
-from gitmesh.core.model import Assignment, Json, Kind, Provision
+from gitmesh.core.model import Assignment, Json, Kind, Provision, Takes
 from gitmesh.core.read import Reader, as_text
 from gitmesh.core.registries import registries_of
 from gitmesh.core.resolve import Resolution, used, waits
@@ -38,13 +38,12 @@ def compose(resolution: Resolution) -> dict[str, Declaration]:
     mesh = resolution.mesh
     hosts = {private_name(mesh, name): node.address for name, node in sorted(mesh.nodes.items())}
     clients = _clients(resolution)
+    on_node: dict[str, list[Assignment]] = {}
+    for _, each in sorted(mesh.assignments.items()):
+        on_node.setdefault(each.node, []).append(each)
     declarations = {}
     for name, node in sorted(mesh.nodes.items()):
-        assignments = {
-            each.id: _assignment(resolution, each, clients)
-            for _, each in sorted(mesh.assignments.items())
-            if each.node == name
-        }
+        assignments = {each.id: _assignment(resolution, each, clients) for each in on_node.get(name, ())}
         bare = Declaration(mesh.id, mesh.name, name, node.address, node.root, hosts, assignments)
         bare = replace(bare, registries=registries_of(mesh, name, assignments))
         declarations[name] = _with_holes(resolution, bare)
@@ -71,7 +70,6 @@ def _assignment(
             each.schedule,
             each.where,
             each.container,
-            each.program,
             composer.container(each.spec),
         )
         for name, each in module.jobs.items()
@@ -216,25 +214,42 @@ def _with_holes(resolution: Resolution, bare: Declaration) -> Declaration:
         if provision.admin is not None
     }
     mine = sorted((presents | logins | applies | admins) & resolution.secrets.keys())
+    lent = _lent(resolution, bare)
     return replace(
         bare,
         secrets={
-            each: _secret_spec(resolution.secrets[each], each in presents | logins, each in applies)
+            each: _secret_spec(
+                resolution.secrets[each], bare.node, each in presents | logins, each in applies, each in lent
+            )
             for each in mine
         },
         answers=_answers(resolution, found),
     )
 
 
-def _secret_spec(secret: Secret, presents: bool, applies: bool) -> SecretSpec:
+def _lent(resolution: Resolution, bare: Declaration) -> set[str]:
+    """The secrets that a provider serves from its own, and that another assignment here presents."""
+    return {
+        hole.secret
+        for id_, spec in bare.assignments.items()
+        for hole in assignment_holes(spec)
+        if isinstance(hole, SecretHole)
+        and resolution.secrets[hole.secret].own
+        and resolution.secrets[hole.secret].assignment != id_
+    }
+
+
+def _secret_spec(secret: Secret, node: str, presents: bool, applies: bool, lent: bool) -> SecretSpec:
     if secret.own:
-        role = "own"
+        role = "own" if secret.assignment.endswith(f"@{node}") else "present"
     elif applies:
         role = "apply+present" if presents else "apply"
     else:
         role = "present"
+    # Its owner says how the owner takes a new value; whoever it lends it to reads it at start.
+    takes = str(Takes.START) if lent else secret.takes
     return SecretSpec(
-        secret.assignment, secret.field, secret.schema, role, secret.takes, secret.applier, secret.logins
+        secret.assignment, secret.field, secret.schema, role, takes, secret.applier, secret.logins
     )
 
 
@@ -243,17 +258,15 @@ def _answers(resolution: Resolution, found: Iterable[Hole]) -> dict[str, Answers
     for to in sorted({hole.to for hole in found if isinstance(hole, AnswerHole)}):
         assignment, _, requirement = to.partition(".")
         answered = resolution.answers[assignment, requirement]
-        provider = resolution.mesh.assignments[answered.by]
-        fields = resolution.mesh.modules[provider.module].provides[answered.contract.name].answers
         answers[to] = AnswersSpec(
             answered.by,
-            provider.node,
+            resolution.mesh.assignments[answered.by].node,
             {
                 name: narrow(
                     answered.contract.fields[name].schema, answered.requirement.narrow.get(name, {})
                 )[0]
-                for name in fields
-                if not answered.contract.fields[name].secret
+                for name in open_answers(resolution.mesh, answered)
             },
+            resolution.mesh.rotations.get(to, 0),
         )
     return answers

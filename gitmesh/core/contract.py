@@ -11,8 +11,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
-from gitmesh.core.contract_schema import LEAST, NOTES, SHOWN, TYPES, check_schema
+from gitmesh.core.contract_schema import LEAST, NOTES, SHOWN, SPEAKS_OF, TYPES, check_schema
 from gitmesh.core.formats import FORMATS
 from gitmesh.core.model import Json, Schema
 from gitmesh.core.patterns import LONGEST_MATCHED, both, compiled
@@ -198,8 +199,17 @@ def _narrowed(base: Schema, narrowing: Schema) -> Schema:
     _refuse_new_properties(base, narrowing)
     if "properties" in result:
         result["properties"] = _both_properties(base, narrowing)
-    _refuse_empty(result, base, narrowing)
+    _refuse_misplaced(result, narrowing)
+    _refuse_empty(result)
     return result
+
+
+def _narrowed_part(name: str, base: Schema, narrowing: Schema) -> Schema:
+    """A part of a list or map, narrowed; a value without that part might fit, so its fault is its own."""
+    try:
+        return _narrowed(base, narrowing)
+    except _Loosens as loosens:
+        raise _Loosens(f"`{name}`: {loosens}") from None
 
 
 def _both(keyword: str, base: Json, value: Json) -> Json:
@@ -210,8 +220,8 @@ def _both(keyword: str, base: Json, value: Json) -> Json:
         "type": _both_types,
         "enum": _both_enums,
         "pattern": both,
-        "items": _narrowed,
-        "propertyNames": _narrowed,
+        "items": partial(_narrowed_part, "items"),
+        "propertyNames": partial(_narrowed_part, "propertyNames"),
         "required": lambda one, other: list(dict.fromkeys([*one, *other])),
         "additionalProperties": _both_others,
     }
@@ -250,7 +260,7 @@ def _both_properties(base: Schema, narrowing: Schema) -> dict[str, Schema]:
     names = dict.fromkeys([*base.get("properties", {}), *narrowing.get("properties", {})])
     wanted = {name: _property(narrowing, name) for name in names}
     return {
-        name: _narrowed(_property(base, name) or {}, schema)
+        name: _narrowed_part(name, _property(base, name) or {}, schema)
         for name, schema in wanted.items()
         if schema is not None
     }
@@ -269,7 +279,7 @@ def _both_others(base: Json, value: Json) -> Json:
         return value
     if base is False or value is True:
         raise _Loosens("`additionalProperties` loosens the contract")
-    return _narrowed(base, value)
+    return _narrowed_part("additionalProperties", base, value)
 
 
 def _refuse_new_properties(base: Schema, narrowing: Schema) -> None:
@@ -279,20 +289,43 @@ def _refuse_new_properties(base: Schema, narrowing: Schema) -> None:
                 raise _Loosens(f"`{name}` is none of the contract's properties")
 
 
-def _refuse_empty(result: Schema, base: Schema, narrowing: Schema) -> None:
-    """Raise `_Loosens` where nothing could fit both."""
+def _refuse_misplaced(result: Schema, narrowing: Schema) -> None:
+    said = result.get("type")
+    for keyword in narrowing:
+        if isinstance(said, str) and SPEAKS_OF.get(keyword, said) != said:
+            raise _Loosens(f"`{keyword}` says nothing of the contract's `type: {said}`")
+
+
+def _refuse_empty(result: Schema) -> None:
+    """Raise `_Loosens` where nothing could fit both; what two patterns have in common is not asked."""
     for least, most in LEAST.items():
         if least in result and most in result and result[least] > result[most]:
             raise _Loosens(f"nothing fits both: `{least}` would be {result[least]}, `{most}` {result[most]}")
-    if result.get("additionalProperties") is False:
-        for name in result.get("required", ()):
-            if name not in result.get("properties", {}):
-                raise _Loosens(f"nothing fits both: `{name}` is required, and may not be there")
-    rest = {keyword: value for keyword, value in result.items() if keyword != "enum"}
+    rest = {keyword: value for keyword, value in result.items() if keyword not in ("enum", "const")}
+    if "const" in result and check_value(result, result["const"]) is not None:
+        raise _Loosens("nothing fits both: the only value of `const` is not allowed")
     if "enum" in result and all(check_value(rest, each) is not None for each in result["enum"]):
         raise _Loosens("nothing fits both: no value of `enum` is left")
-    if "const" in narrowing and check_value(base, narrowing["const"]) is not None:
-        raise _Loosens("`const` is no value that the contract allows")
+    _refuse_empty_map(result)
+    _refuse_empty_list(result)
+
+
+def _refuse_empty_map(result: Schema) -> None:
+    required, names = result.get("required", ()), result.get("properties", {})
+    closed = result.get("additionalProperties") is False
+    for name in required:
+        if closed and name not in names:
+            raise _Loosens(f"nothing fits both: `{name}` is required, and may not be there")
+    if len(set(required)) > result.get("maxProperties", len(required)):
+        raise _Loosens(f"nothing fits both: {len(set(required))} names are required, and fewer may be there")
+    if closed and result.get("minProperties", 0) > len(names):
+        raise _Loosens(f"nothing fits both: `minProperties` is more than the {len(names)} names there may be")
+
+
+def _refuse_empty_list(result: Schema) -> None:
+    choices = result.get("items", {}).get("enum")
+    if result.get("uniqueItems") and choices is not None and result.get("minItems", 0) > len(choices):
+        raise _Loosens(f"nothing fits both: `minItems` is more than the {len(choices)} items there may be")
 
 
 # --- made values ---------------------------------------------------------------------------------------

@@ -39,8 +39,8 @@ class _Reading:
         self.name: str = value["contract"]
         self.refusals: list[Refusal] = []
 
-    def refuse(self, keys: tuple[str | int, ...], message: str, answer: str) -> None:
-        """Add a refusal at `keys`."""
+    def refuse(self, keys: tuple[str | int, ...], message: str, answer: str, lacks: str = "") -> None:
+        """Add a refusal at `keys`. `lacks` is the field or ask that is named here and is not there."""
         self.refusals.append(
             Refusal(
                 Code.CONTRACT_BAD,
@@ -48,6 +48,7 @@ class _Reading:
                 message,
                 self.at.child(*keys),
                 answers=(Answer(answer),),
+                root=f"{self.at.file} {lacks}" if lacks else "",
             )
         )
 
@@ -110,7 +111,7 @@ class _Reading:
         self._check_derived(contract)
         self._check_hashed(contract)
         self._check_credential(contract)
-        if self.name == "secret":
+        if self.name == "secret" and not self.refusals:
             self._check_secret(contract)
 
     def _check_names(self, contract: Contract) -> None:
@@ -124,7 +125,9 @@ class _Reading:
         for number, name in enumerate(contract.unique):
             if name not in contract.asks:
                 known = ", ".join(contract.asks) or "none"
-                self.refuse(("unique", number), f"`{name}` is none of its asks", f"the asks are: {known}")
+                self.refuse(
+                    ("unique", number), f"`{name}` is none of its asks", f"the asks are: {known}", name
+                )
 
     def _check_defaults(self, contract: Contract) -> None:
         for name, ask in contract.asks.items():
@@ -165,7 +168,9 @@ class _Reading:
         for read in sorted(names):
             if read not in contract.fields and read not in contract.asks:
                 known = ", ".join([*contract.fields, *contract.asks])
-                self.refuse(keys, f"`{name}` reads what is no field or ask of it", f"it may read: {known}")
+                self.refuse(
+                    keys, f"`{name}` reads what is no field or ask of it", f"it may read: {known}", read
+                )
                 continue
             schema = (contract.fields.get(read) or contract.asks[read]).schema
             if schema.get("type") in ("array", "object", "null"):
@@ -206,7 +211,8 @@ class _Reading:
             fault = _credential_fault(contract, part, name)
             if fault is not None:
                 fields = ", ".join(contract.fields) or "none"
-                self.refuse(("credential", part), f"`{name}` {fault}", f"the fields are: {fields}")
+                lacks = "" if name in contract.fields else name
+                self.refuse(("credential", part), f"`{name}` {fault}", f"the fields are: {fields}", lacks)
         if credential.by == "vault" and not self.refusals:
             field = contract.fields[credential.secret]
             if not can_be_made(field.schema, field.form or "alnum"):

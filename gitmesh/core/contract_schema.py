@@ -21,7 +21,7 @@ TYPES = {
     "null": "nothing",
 }
 NOTES = ("title", "description", "examples", "default")
-_SPEAKS_OF = {
+SPEAKS_OF = {
     "pattern": "string",
     "minLength": "string",
     "maxLength": "string",
@@ -46,7 +46,7 @@ LEAST = {
     "minProperties": "maxProperties",
 }
 _COUNTS = {"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"}
-KEYWORDS = ("type", "enum", "const", *_SPEAKS_OF, *NOTES)
+KEYWORDS = ("type", "enum", "const", *SPEAKS_OF, *NOTES)
 """Every keyword that a schema may have."""
 SHOWN = re.compile(r"[A-Za-z0-9_.-]{1,60}", re.ASCII)
 
@@ -130,7 +130,7 @@ def _properties_faults(value: Json, at: Keys) -> Iterator[tuple[Keys, str]]:
 
 
 def _misplaced(schema: Mapping[str, Json], keyword: str, at: Keys) -> Iterator[tuple[Keys, str]]:
-    said, meant = schema.get("type"), _SPEAKS_OF.get(keyword)
+    said, meant = schema.get("type"), SPEAKS_OF.get(keyword)
     if isinstance(said, str) and said in TYPES and meant is not None and said != meant:
         yield at, f"`{keyword}` says nothing of `type: {said}`"
 

@@ -172,12 +172,11 @@ def registry_of(image: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """A job: `where` in, like, host; `program` only for host."""
+    """A job: `where` in, like, host; on the host the command is its program."""
 
     schedule: str
     where: str
     container: str | None
-    program: tuple[str, ...]
     spec: ContainerSpec
 
 
@@ -274,6 +273,8 @@ class AnswersSpec:
     by: str
     node: str
     fields: Mapping[str, Schema]
+    generation: int = 0
+    """counts up where a commit accepts what is answered now in place of what was taken (B12)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +322,13 @@ def container_holes(container: ContainerSpec) -> Iterator[Hole]:
         *container.env_file.values(),
         *(() if container.hostname is None else (container.hostname,)),
     ]
-    for file in container.files.values():
-        texts += [file.text, *file.holes.values()]
     for text in texts:
+        yield from holes(text)
+    for file in container.files.values():
+        yield from file_holes(file)
+
+
+def file_holes(file: FileSpec) -> Iterator[Hole]:
+    """Every hole of a file, in order."""
+    for text in (file.text, *file.holes.values()):
         yield from holes(text)

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from graphlib import CycleError, TopologicalSorter
 
-from gitmesh.core.checking import Checking, may_say
-from gitmesh.core.contract import MADE_LENGTH, can_be_made, check_value, narrow
+from gitmesh.core.checking import Checking, may_say, nearest
+from gitmesh.core.contract import check_value, narrow
 from gitmesh.core.contract_schema import check_schema
 from gitmesh.core.definition_containers import check_containers
+from gitmesh.core.definition_made import can_be_met
 from gitmesh.core.definition_provides import check_provides
 from gitmesh.core.definition_reads import check_reads, plain, tree_references
-from gitmesh.core.model import Ask, Contract, FieldName, Json, Kind, Module, Requirement, Schema
+from gitmesh.core.model import Ask, Contract, FieldName, Json, Kind, Module, Requirement, Takes
 from gitmesh.core.refusal import Code, Refusal, Related
 
 VAULT = "mesh-vault"
@@ -57,6 +58,7 @@ def _check_seats(checking: Checking) -> None:
                 f"`{seat}` is no seat of this mesh",
                 at,
                 may_say(seat, checking.seats, "seat"),
+                root=f"{module.name} holds {nearest(seat, checking.seats) or seat}",
             )
             continue
         delivers = checking.seats[seat]
@@ -67,12 +69,13 @@ def _check_seats(checking: Checking) -> None:
                 f"its seat `{seat}` delivers `{delivers}`, which the module does not provide",
                 at,
                 f"provide `{delivers}`, or remove the seat",
+                root=f"{module.name} provides {delivers}",
             )
 
 
 def _check_seat(checking: Checking, requirement: Requirement) -> None:
     """A requirement's `seat` exists, delivers, and delivers just this (A7, A8)."""
-    seat, at = requirement.seat, requirement.at.child("seat")
+    seat, at = requirement.seat, requirement.at.child("seat").of_value()
     if seat is None:
         return
     delivering = [name for name, contract in checking.seats.items() if contract == requirement.contract]
@@ -115,9 +118,10 @@ def _contract_unknown(checking: Checking, requirement: Requirement) -> None:
         Code.CONTRACT_UNKNOWN,
         requirement.name,
         f"there is no contract `{requirement.contract}`",
-        requirement.at.child("module"),
+        requirement.at.child("module").of_value(),
         may_say(requirement.contract, checking.contracts, "contract"),
         f"or add contracts/{requirement.contract}.yaml",
+        root=f"contract {requirement.contract}",
     )
 
 
@@ -129,7 +133,7 @@ def _check_operator(checking: Checking, requirement: Requirement) -> None:
             Code.SCHEMA,
             requirement.name,
             said,
-            requirement.at.child("operator", *keys),
+            requirement.at.child("operator", *keys).of_value(),
             "write it in the contracts' schema language",
         )
     if requirement.has_default and not faults:
@@ -139,7 +143,7 @@ def _check_operator(checking: Checking, requirement: Requirement) -> None:
                 Code.VALUE_TYPE,
                 requirement.name,
                 f"its default does not fit: {wrong}",
-                requirement.at.child("default"),
+                requirement.at.child("default").of_value(),
                 "give a default that fits, or none",
             )
 
@@ -157,13 +161,16 @@ def _check_asks(checking: Checking, requirement: Requirement, contract: Contract
                 requirement.at.child(name),
                 f"leave it out; an assignment says `values: {{{requirement.name}.{name}: …}}`"
                 if ask
-                else may_say(name, may, "ask"),
+                else _nearest_option(name, may) or may_say(name, may, "ask"),
                 related=(Related(contract.at.child("asks", name) if ask else contract.at, "the contract"),),
+                root=_unasked(checking, requirement, contract, name),
             )
         elif not tree_references(said):
             _check_ask(checking, requirement, contract, name, ask, plain(said))
+    misspelt = {nearest(each, may) for each in requirement.asks if each not in contract.asks}
     for name, ask in contract.asks.items():
-        if name not in requirement.asks and not ask.has_default and not ask.from_operator:
+        given = name in requirement.asks or name in misspelt
+        if not given and not ask.has_default and not ask.from_operator:
             checking.refuse(
                 Code.ASK_MISSING,
                 f"{requirement.name}.{name}",
@@ -172,6 +179,22 @@ def _check_asks(checking: Checking, requirement: Requirement, contract: Contract
                 f"say `{name}:` beside `module: {contract.name}`",
                 related=(Related(contract.at.child("asks", name), "asked for here"),),
             )
+
+
+_OPTIONS = ("narrow", "takes", "optional", "as", "seat", "max-age")
+
+
+def _nearest_option(name: str, asks: list[str]) -> str | None:
+    """The answer to an unknown ask that is a misspelt option."""
+    near = nearest(name, [*asks, *_OPTIONS])
+    return f"did you mean the option `{near}`?" if near in _OPTIONS else None
+
+
+def _unasked(checking: Checking, requirement: Requirement, contract: Contract, name: str) -> str:
+    """The root of an unknown ask: the contract has none of that name, or `optional` is misspelt."""
+    if nearest(name, [*contract.asks, *_OPTIONS]) == "optional":
+        return f"{checking.module.name} has {requirement.name} optional"
+    return "" if name in contract.asks else f"{contract.name} is asked {name}"
 
 
 def _check_ask(
@@ -186,7 +209,7 @@ def _check_ask(
             Code.ASK_TYPE,
             f"{requirement.name}.{name}",
             wrong,
-            requirement.at.child(name),
+            requirement.at.child(name).of_value(),
             f"ask for something that `{contract.name}` allows",
             related=(Related(contract.at.child("asks", name), "its type is said here"),),
         )
@@ -207,36 +230,22 @@ def _check_narrow(checking: Checking, requirement: Requirement, contract: Contra
             )
             continue
         schema, wrong = narrow(field.schema, narrowing)
-        if wrong is None and not _meets(requirement, contract, name, schema):
+        if wrong is None and not can_be_met(requirement, contract, name, schema):
             wrong = "the vault can make no such value: its form does not meet it"
         if wrong is not None:
             checking.refuse(
                 Code.NARROW_LOOSENS,
                 f"{requirement.name}.{name}",
                 wrong,
-                at,
+                at.of_value(),
                 "ask for what the contract allows, or for less",
                 related=(Related(contract.at.child("fields", name), "the contract says this"),),
             )
 
 
-def _meets(requirement: Requirement, contract: Contract, name: str, schema: Schema) -> bool:
-    credential = contract.credential
-    if credential is None or credential.by != "vault" or credential.secret != name:
-        return True
-    if contract.name != "secret":
-        return can_be_made(schema, contract.fields[name].form or "alnum")
-    said = {key: plain(tree) for key, tree in requirement.asks.items() if not tree_references(tree)}
-    asks = {key: said.get(key, ask.default) for key, ask in contract.asks.items()}
-    if asks.get("source") == "operator" or asks.get("form") == "text":
-        return True
-    if any(check_value(ask.schema, asks[key]) is not None for key, ask in contract.asks.items()):
-        return True
-    return can_be_made(schema, str(asks.get("form", "alnum")), int(asks.get("length") or MADE_LENGTH))
-
-
 def _check_options(checking: Checking, requirement: Requirement, contract: Contract) -> None:
     _check_seat(checking, requirement)
+    _check_applied(checking, requirement)
     secret = any(field.secret for field in contract.fields.values())
     for option, said in (("takes", requirement.takes), ("max-age", requirement.max_age)):
         if said is not None and not secret:
@@ -247,6 +256,24 @@ def _check_options(checking: Checking, requirement: Requirement, contract: Contr
                 requirement.at.child(option),
                 f"leave `{option}` out",
             )
+
+
+def _check_applied(checking: Checking, requirement: Requirement) -> None:
+    """What is taken by being applied, a provisioner logs in with: nobody else would apply it (D7)."""
+    provisions = checking.module.provides.values()
+    admins = {each.provisioner.admin for each in provisions if each.provisioner is not None}
+    unsaid = any(each.answers and each.provisioner is None for each in provisions)
+    if unsaid or admins - {None} - checking.module.requires.keys():
+        return  # who logs in is refused itself
+    if requirement.takes is Takes.APPLY and requirement.name not in admins:
+        checking.refuse(
+            Code.ASK_TYPE,
+            f"{requirement.name}.takes",
+            "`takes: apply` is for what a provisioner logs in with, and none of the module's names this",
+            requirement.at.child("takes").of_value(),
+            f"name it, `provisioner: {{admin: {requirement.name}, …}}`",
+            "or say how the software takes a new value: `start`, `first-start` or `never`",
+        )
 
 
 def _check_words(checking: Checking) -> None:
@@ -319,6 +346,7 @@ def _check_unused(checking: Checking) -> None:
                 f"`unused` names `{name}`, which is no requirement",
                 module.at.child("unused", name),
                 may_say(name, module.requires, "requirement"),
+                root=checking.lacks(name),
             )
             continue
         contract = checking.contract(requirement)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gitmesh.core.checking import Checking, may_say
+from gitmesh.core.checking import Checking, may_say, nearest
 from gitmesh.core.contract import check_value, narrow
+from gitmesh.core.definition_made import always_fits
 from gitmesh.core.definition_reads import plain
 from gitmesh.core.model import Contract, Field, Kind, Provision, Provisioner, Takes
-from gitmesh.core.reference import Text, references
+from gitmesh.core.reference import Ref, Text, references
 from gitmesh.core.refusal import Code, Related
+
+_LOGIN = Ref("consumer", "login")
 
 
 def check_provides(checking: Checking) -> None:
@@ -23,6 +26,7 @@ def check_provides(checking: Checking) -> None:
                 "`secret` is provided by what holds `mesh-vault`, and by nothing else",
                 provision.at,
                 "remove it; a module that passes a secret on serves it in another contract",
+                root=f"{checking.module.name} holds mesh-vault",
             )
         elif contract is not None:
             _check_fields(checking, provision, contract)
@@ -35,9 +39,16 @@ def check_provides(checking: Checking) -> None:
                 provision.at,
                 may_say(provision.contract, checking.contracts, "contract"),
                 f"or add contracts/{provision.contract}.yaml",
+                root=_claim(checking, provision.contract),
             )
         if provision.provisioner is not None:
             _check_provisioner(checking, provision, provision.provisioner)
+
+
+def _claim(checking: Checking, contract: str) -> str:
+    """The root of an unknown contract: a provision of the module is misspelt, or the contract is gone."""
+    near = nearest(contract, checking.contracts)
+    return f"contract {contract}" if near is None else f"{checking.module.name} provides {near}"
 
 
 # --- every field from one source -----------------------------------------------------------------------
@@ -58,17 +69,11 @@ def _check_fields(checking: Checking, provision: Provision, contract: Contract) 
                 fault,
                 provision.at.child(*keys),
                 may_say(name, _may_serve(contract), "field to serve or answer"),
+                root="" if name in contract.fields else f"{contract.name} has {name}",
                 related=(Related(contract.at.child("fields", name), "the contract"),),
             )
-    for name in _lacking(provision, contract):
-        checking.refuse(
-            Code.PROVIDES_MISMATCH,
-            f"provides.{contract.name}.{name}",
-            f"nothing says the field `{name}` of `{contract.name}`",
-            provision.at,
-            f"serve it, `serves: {{{name}: …}}`, or list it in `answers`, if only the backend knows it",
-            related=(Related(contract.at.child("fields", name), "the contract's field"),),
-        )
+    _check_lacking(checking, provision, contract)
+    _check_credential(checking, provision, contract)
     if provision.answers and provision.provisioner is None:
         checking.refuse(
             Code.PROVIDES_MISMATCH,
@@ -77,6 +82,89 @@ def _check_fields(checking: Checking, provision: Provision, contract: Contract) 
             provision.at.child("answers"),
             "add a `provisioner`, or serve the fields",
         )
+
+
+def _check_credential(checking: Checking, provision: Provision, contract: Contract) -> None:
+    """A served login is text around `${consumer:login}`, of a credential for each consumer; or the secret is
+    served too, from a secret of the module's own, and then one credential is for all."""
+    credential = contract.credential
+    if credential is None:
+        return
+    shared, login = credential.secret in provision.serves, credential.login
+    said = [name for name, text in provision.serves.items() if _LOGIN in references(text)]
+    if shared and references(provision.serves[credential.secret]):
+        if not _of_own_secret(checking, provision.serves[credential.secret]):
+            fault = "the credential's secret is served, and from no secret of the module's own"
+            answer = "require one, `key: {module: secret}`, and serve `${key:value}`; or leave it to the mesh"
+            _mismatch(checking, provision, contract, credential.secret, fault, answer)
+        elif not _fits(checking, provision.serves[credential.secret], contract):
+            fault = f"the vault makes a secret here that is no `{credential.secret}` of `{contract.name}`"
+            answer = "require it with a `form` and a `length` that the contract allows"
+            _mismatch(checking, provision, contract, credential.secret, fault, answer)
+        for name in said:
+            fault = f"`{name}` says a consumer's login, and all consumers have one credential"
+            answer = f"write the login out, or don't serve `{credential.secret}`"
+            _mismatch(checking, provision, contract, name, fault, answer)
+    elif login is not None and login in provision.serves and login not in said and not shared:
+        fault = f"`{login}` is served without `${{consumer:login}}`, and each consumer has its own credential"
+        answer = (
+            f"write `${{consumer:login}}` in it, or serve `{credential.secret}` too: one credential for all"
+        )
+        _mismatch(checking, provision, contract, login, fault, answer)
+
+
+def _mismatch(
+    checking: Checking, provision: Provision, contract: Contract, name: str, fault: str, answer: str
+) -> None:
+    checking.refuse(
+        Code.PROVIDES_MISMATCH,
+        f"provides.{contract.name}.{name}",
+        fault,
+        provision.at.child("serves", name).of_value(),
+        answer,
+        related=(Related(contract.at.child("credential"), "the contract's credential"),),
+    )
+
+
+def _of_own_secret(checking: Checking, text: Text) -> bool:
+    for ref in references(text):
+        requirement = checking.module.requires.get(ref.requirement)
+        contract = None if requirement is None else checking.contract(requirement)
+        if contract is None or (ref.field in contract.fields and contract.fields[ref.field].secret):
+            return True  # what is unknown is refused where it is read
+    return False
+
+
+def _check_lacking(checking: Checking, provision: Provision, contract: Contract) -> None:
+    """One refusal names all the fields that nothing says; one whose name is misspelt was refused for that."""
+    known = _may_serve(contract)
+    strange = [each for each in (*provision.serves, *provision.answers) if each not in contract.fields]
+    misspelt = {nearest(each, known) for each in strange}
+    lacking = [name for name in _lacking(provision, contract) if name not in misspelt]
+    if not lacking or len(lacking) == len(strange) == 1:
+        return
+    several = len(lacking) > 1
+    them = "them" if several else "it"
+    named = " and ".join(f"`{each}`" for each in lacking)
+    checking.refuse(
+        Code.PROVIDES_MISMATCH,
+        f"provides.{contract.name}" + ("" if several else f".{lacking[0]}"),
+        f"nothing says the {'fields' if several else 'field'} {named} of `{contract.name}`",
+        provision.at,
+        f"serve {them}, `serves: {{{lacking[0]}: …}}`, or list {them} in `answers`, if only the backend "
+        f"knows {them}",
+        related=tuple(Related(contract.at.child("fields", each), "the contract's field") for each in lacking),
+    )
+
+
+def _fits(checking: Checking, text: Text, contract: Contract) -> bool:
+    """Whether the module's secret, where it is served as it is, can be what the contract says."""
+    ref, credential = text[0], contract.credential
+    own = checking.module.requires.get(ref.requirement) if isinstance(ref, Ref) else None
+    secret = None if own is None else checking.contract(own)
+    if len(text) > 1 or own is None or secret is None or credential is None or secret.name != "secret":
+        return True
+    return always_fits(own, secret, contract.fields[credential.secret].schema)
 
 
 def _may_serve(contract: Contract) -> list[str]:
@@ -118,7 +206,9 @@ def _lacking(provision: Provision, contract: Contract) -> Iterator[str]:
     credential = contract.credential
     made: set[str | None] = set()
     if credential is not None:
-        made = {credential.login} | ({credential.secret} if credential.by == "vault" else set())
+        shared = credential.secret in provision.serves
+        made = set() if shared else {credential.login}
+        made |= {credential.secret} if credential.by == "vault" else set()
     for name, field in contract.fields.items():
         has_source = name in provision.serves or name in provision.answers or name in made
         if not has_source and field.derived is None and field.hashed is None:
@@ -162,8 +252,9 @@ def _check_provisioner(checking: Checking, provision: Provision, provisioner: Pr
             Code.PROVIDES_MISMATCH,
             name,
             "the adapter `vault` provides `secret`, and nothing else does",
-            at.child("adapter"),
+            at.child("adapter").of_value(),
             "name another adapter",
+            root=f"{checking.module.name} provides secret",
         )
     if provisioner.at is not None:
         wanted = "directory" if provisioner.adapter == "vault" else "port"
@@ -176,8 +267,9 @@ def _check_provisioner(checking: Checking, provision: Provision, provisioner: Pr
                 Code.REFERENCE_UNKNOWN,
                 name,
                 f"`{provisioner.at}` is no {wanted} requirement, which the adapter needs",
-                at.child("at"),
+                at.child("at").of_value(),
                 may_say(provisioner.at, fit, f"{wanted} requirement"),
+                root=checking.lacks(provisioner.at),
             )
     for key, named in (("at", provisioner.at), ("admin", provisioner.admin)):
         if named is not None and named in requires and requires[named].optional:
@@ -185,7 +277,7 @@ def _check_provisioner(checking: Checking, provision: Provision, provisioner: Pr
                 Code.REFERENCE_OPTIONAL,
                 name,
                 f"`{named}` is optional, and the provisioner needs it",
-                at.child(key),
+                at.child(key).of_value(),
                 f"leave `optional` of `{named}` out",
                 related=(Related(requires[named].at, "optional here"),),
             )
@@ -197,15 +289,17 @@ def _check_provisioner(checking: Checking, provision: Provision, provisioner: Pr
             Code.CONTAINER_UNKNOWN,
             name,
             f"the module has no container `{inside}`",
-            at.child("in"),
+            at.child("in").of_value(),
             may_say(str(inside), checking.module.containers, "container"),
         )
 
 
 def _check_admin(checking: Checking, name: str, provision: Provision, admin: str) -> None:
-    at = provision.at.child("provisioner", "admin")
+    at = provision.at.child("provisioner", "admin").of_value()
     requires = checking.module.requires
     requirement = requires.get(admin)
+    if requirement is not None and requirement.kind is Kind.MODULE and checking.contract(requirement) is None:
+        return  # what it requires is refused itself
     if requirement is None or (requirement.kind, requirement.contract) != (Kind.MODULE, "secret"):
         secrets = [each.name for each in requires.values() if each.contract == "secret"]
         checking.refuse(
@@ -214,6 +308,7 @@ def _check_admin(checking: Checking, name: str, provision: Provision, admin: str
             f"`{admin}` is no secret requirement, which the administrator's password is",
             at,
             may_say(admin, secrets, "secret requirement"),
+            root=checking.lacks(admin),
         )
     elif requirement.takes not in (None, Takes.START, Takes.APPLY):
         checking.refuse(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 
 from gitmesh.core.checking import Checking, may_say
 from gitmesh.core.model import (
@@ -54,6 +55,11 @@ class Spot:
     on_host: bool = False
     structure: bool = False
 
+    @property
+    def where(self) -> At:
+        """Where its text is written: a path is a key, all else a value."""
+        return self.at if self.place is Place.PATH else self.at.of_value()
+
 
 def tree_references(tree: Tree) -> tuple[Ref, ...]:
     """The references in a structured value, in order."""
@@ -95,12 +101,12 @@ def spots(checking: Checking) -> Iterator[Spot]:
             for name, tree in requirement.asks.items():
                 for keys, text in _leaves(tree, ()):
                     yield Spot(text, requirement.at.child(name, *keys), Place.ASK, used, structure=True)
-    seen: set[At] = set()
+    seen: set[tuple[At, Place]] = set()
     jobs = [(job.spec, job.where == "host") for job in module.jobs.values()]
     for container, on_host in [*((each, False) for each in module.containers.values()), *jobs]:
         for spot in _of_container(container, on_host):
-            if spot.at not in seen or spot.place is Place.PATH:
-                seen.add(spot.at)
+            if (spot.at, spot.place) not in seen:
+                seen.add((spot.at, spot.place))
                 yield spot
     for provision in module.provides.values():
         for name, text in provision.serves.items():
@@ -108,15 +114,15 @@ def spots(checking: Checking) -> Iterator[Spot]:
 
 
 def _of_container(container: Container, on_host: bool) -> Iterator[Spot]:
-    at = container.at
+    place = container.place
     for key, texts in (("entrypoint", container.entrypoint), ("command", container.command)):
         for number, text in enumerate(texts):
-            yield Spot(text, at.child(key, number), Place.COMMAND, on_host=on_host)
+            yield Spot(text, place(key, number), Place.COMMAND, on_host=on_host)
     if container.hostname is not None:
-        yield Spot(container.hostname, at.child("hostname"), Place.HOSTNAME)
-    yield from _of_part(container.env, container.env_file, container.files, at, None, on_host)
+        yield Spot(container.hostname, place("hostname"), Place.HOSTNAME)
+    yield from _of_part(container.env, container.env_file, container.files, place, None, on_host)
     for name, when in container.when.items():
-        here = at.child("when", name)
+        here = partial(place, "when", name)
         yield from _of_part(when.env, when.env_file, when.files, here, name, on_host)
 
 
@@ -124,18 +130,18 @@ def _of_part(
     env: Mapping[str, Text | EnvFile],
     env_file: Mapping[str, Text],
     files: Mapping[Text, Content],
-    at: At,
+    place: Callable[..., At],
     used: str | None,
     on_host: bool,
 ) -> Iterator[Spot]:
     for name, value in env.items():
         if isinstance(value, EnvFile):
-            here = at.child("env", name, "file")
+            here = place("env", name, "file")
             yield Spot(value.text, here, Place.FILE, used, on_host=on_host)
         else:
-            yield Spot(value, at.child("env", name), Place.ENV, used, on_host=on_host)
+            yield Spot(value, place("env", name), Place.ENV, used, on_host=on_host)
     for name, text in env_file.items():
-        yield Spot(text, at.child("env-file", "env", name), Place.ENV_FILE, used, on_host=on_host)
+        yield Spot(text, place("env-file", "env", name), Place.ENV_FILE, used, on_host=on_host)
     for path, content in files.items():
         yield Spot(path, content.at, Place.PATH, used, content.each)
         if content.format == "text":
@@ -165,7 +171,7 @@ def _check_ref(checking: Checking, spot: Spot, ref: Ref) -> None:
             Code.REFERENCE_FORM,
             str(ref),
             "a file's path is said by the module; only `${consumer:as}` may stand in it, with `each`",
-            spot.at,
+            spot.where,
             "write the path out",
         )
     elif requirement is None:
@@ -180,14 +186,15 @@ def _check_ref(checking: Checking, spot: Spot, ref: Ref) -> None:
 def _unknown_requirement(checking: Checking, spot: Spot, ref: Ref) -> None:
     if ref.requirement in RETIRED:
         said = f"`${{{ref.requirement}:…}}` is a form that is no more"
-        checking.refuse(Code.RETIRED_FORM, str(ref), said, spot.at, RETIRED[ref.requirement])
+        checking.refuse(Code.RETIRED_FORM, str(ref), said, spot.where, RETIRED[ref.requirement])
         return
     checking.refuse(
         Code.REFERENCE_UNKNOWN,
         str(ref),
         f"the module has no requirement `{ref.requirement}`",
-        spot.at,
+        spot.where,
         may_say(ref.requirement, checking.module.requires, "requirement"),
+        root=checking.lacks(ref.requirement),
     )
 
 
@@ -197,9 +204,10 @@ def _check_optional(checking: Checking, spot: Spot, requirement: Requirement) ->
             Code.REFERENCE_OPTIONAL,
             requirement.name,
             f"`{requirement.name}` is optional and read where it may not be there",
-            spot.at,
+            spot.where,
             f"read it under `when: {{{requirement.name}: …}}`, or leave `optional` out",
             related=(Related(requirement.at, "optional here"),),
+            root="" if spot.used is None else checking.lacks(spot.used),
         )
 
 
@@ -214,9 +222,10 @@ def _check_field(
             Code.REFERENCE_UNKNOWN,
             str(ref),
             f"`{contract.name}` has no field `{ref.field}`",
-            spot.at,
+            spot.where,
             may_say(ref.field, known, "field"),
             related=(Related(requirement.at, "required here"),),
+            root=f"{contract.name} has {ref.field}",
         )
     elif ref.field == "location" and requirement.kind is Kind.HOST:
         _check_location(checking, spot, ref)
@@ -233,7 +242,7 @@ def _check_location(checking: Checking, spot: Spot, ref: Ref) -> None:
         Code.HOST_PATH_EXPOSED,
         str(ref),
         f"a path of the host stands in {spot.place.value}; software sees the container's side of a mount",
-        spot.at,
+        spot.where,
         f"mount it, `mounts: {{/a/path: {ref.requirement}}}`, and write that path here",
     )
 
@@ -250,7 +259,7 @@ def _check_secret(
             Code.REFERENCE_FORM,
             str(ref),
             "an env-file has one line for each value, and this secret has many",
-            spot.at,
+            spot.where,
             "give it as a file, under `files` or as `{file: …}` under `env`",
             related=(Related(requirement.at, "`lines: many`"),),
         )
@@ -259,7 +268,7 @@ def _check_secret(
             Code.SECRET_EXPOSED,
             str(ref),
             f"a secret stands in {spot.place.value}, where others can read it",
-            spot.at,
+            spot.where,
             f"give it as a file: `{{file: '{ref}'}}` under `env`, or under `files`",
             "where the software can take it no other way: `env-file`, with a reason",
         )
@@ -273,7 +282,7 @@ def _check_served_secret(checking: Checking, spot: Spot, ref: Ref) -> None:
             Code.SECRET_EXPOSED,
             str(ref),
             f"a secret is served as `{spot.served}`, which is none",
-            spot.at,
+            spot.where,
             f"let the contract say `secret: true` of `{spot.served}`, or serve something else",
         )
 
@@ -286,7 +295,7 @@ def _check_scalar(checking: Checking, spot: Spot, ref: Ref, type_: Json) -> None
             Code.REFERENCE_FORM,
             str(ref),
             f"{what} can't stand in text",
-            spot.at,
+            spot.where,
             "let it be the whole of a value in a structured file, such as `yaml:` or `json:`",
         )
 
@@ -314,7 +323,7 @@ def _check_consumer(checking: Checking, spot: Spot, ref: Ref) -> None:
             str(ref),
             f"`${{consumer:…}}` in {spot.place.value}: it speaks of a consumer only in `serves` and in a "
             "file with `each`",
-            spot.at,
+            spot.where,
             "of itself a module reads `me: {mesh: identity}`, as `${me:as}`",
         )
         return
@@ -322,7 +331,7 @@ def _check_consumer(checking: Checking, spot: Spot, ref: Ref) -> None:
         Code.SERVES_PLACEHOLDER,
         str(ref),
         "this is nothing that may be said of a consumer here",
-        spot.at,
+        spot.where,
         "it may say " + ", ".join(f"`${{consumer:{each}}}`" for each in may),
     )
 

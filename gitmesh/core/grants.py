@@ -23,7 +23,7 @@ def check_grants(
                         Code.GRANT_MISSING,
                         assignment.id,
                         f"`{assignment.module}` needs `{grant}`, and the assignment does not grant it",
-                        assignment.at,
+                        assignment.at.child("grants"),
                         f"no grant of `{grant}`",
                         related=(Related(at, "needed here"),),
                         answers=(

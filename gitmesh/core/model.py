@@ -213,7 +213,8 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job. `where` is `in`, `like` or `host`; `spec` holds its command, env, files and mounts."""
+    """A job. `where` is `in`, `like` or `host`; `spec` holds its command (on the host its program), env,
+    files and mounts."""
 
     name: str
     at: At
@@ -221,8 +222,6 @@ class Job:
     where: str
     container: str | None
     """The container it runs in, or is like; None on the host."""
-    program: tuple[str, ...]
-    """The host program, empty otherwise."""
     spec: Container
 
 
@@ -325,6 +324,10 @@ class Assignment:
     grants: tuple[str, ...] = ()
     as_: str | None = None
     spread: str | None = None
+    fresh: bool = False
+    """Orphaned data is refused, not taken up again (G8)."""
+    moved: bool = False
+    """The data of its directories is where they are now (G8)."""
 
     @property
     def id(self) -> str:
@@ -389,6 +392,8 @@ class Mesh:
     """Name of a handed value to the sha256 of its file's bytes."""
     rotations: Mapping[str, int] = field(default_factory=dict)
     abandon: tuple[str, ...] = ()
+    purges: tuple[str, ...] = ()
+    """Ids of orphaned data to remove."""
     reveals: Mapping[str, str] = field(default_factory=dict)
     """Secret id to the approver's key that it is revealed to."""
     broken: frozenset[str] = frozenset()

@@ -24,6 +24,7 @@ two optional ones, say. Matching is then quadratic at the worst."""
 _QUANTIFIER = re.compile(r"[*+?]|\{(\d{1,4})(?:(,)(\d{1,4})?)?\}")
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]")
 _ESCAPE = re.compile(r"\\(?:[dDwWsSntr]|[^A-Za-z0-9])")
+_LINE = re.compile("[^\x00-\x1f\x7f\x85\u2028\u2029]+")
 _ALL = frozenset(chr(number) for number in range(128))
 
 
@@ -164,6 +165,8 @@ def wrong_with(pattern: str) -> str | None:
     """What is wrong with a pattern, in words that go on from "the pattern …"; None if it may be used."""
     if len(pattern) > LONGEST_PATTERN:
         return f"has more than {LONGEST_PATTERN} characters"
+    if not _LINE.fullmatch(pattern):
+        return "is empty, or not one line of text"
     reading = _Reading(pattern)
     try:
         re.compile(pattern, re.ASCII)

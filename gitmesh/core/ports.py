@@ -28,7 +28,7 @@ class Wanted:
     def at(self) -> At:
         """Where its number is said, else the assignment."""
         assignment, name = self.assignment, self.requirement.name
-        return assignment.at.child("place", name) if name in assignment.place else assignment.at
+        return assignment.at.child("place", name).of_value() if name in assignment.place else assignment.at
 
     def fixed(self) -> Json:
         """The number that the operator places it at, else the one the module insists on, else None."""

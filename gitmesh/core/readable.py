@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from operator import itemgetter
 
 from gitmesh.core.answer import Answered
-from gitmesh.core.model import Kind, Mesh
+from gitmesh.core.model import Kind
 from gitmesh.core.read import Reader, Unread, has_references
-from gitmesh.core.reference import references
 from gitmesh.core.refusal import Refusal
 
 
@@ -30,9 +29,7 @@ def check_readable(reader: Reader, answers: Mapping[tuple[str, str], Answered]) 
         parts = left[alike] if known else _parts(answered)
         unread = [each for each in parts if not _reads(reader, assignment, name, each, refusals)]
         if not known:
-            left[alike] = [
-                each for each in parts if each in unread or not _reads_alike(reader.mesh, answered, each)
-            ]
+            left[alike] = [each for each in parts if each in unread or not _reads_alike(answered, each)]
     return refusals
 
 
@@ -53,10 +50,9 @@ def _reads(reader: Reader, assignment: str, requirement: str, part: str, refusal
     return True
 
 
-def _reads_alike(mesh: Mesh, answered: Answered, part: str) -> bool:
-    """Whether a part speaks neither of its consumer nor of what an operator said for it."""
-    asks = answered.contract.asks
-    if part in asks:
-        return not asks[part].from_operator and not has_references(answered.requirement.asks.get(part))
-    provision = mesh.modules[mesh.assignments[answered.by].module].provides[answered.contract.name]
-    return all(each.requirement != "consumer" for each in references(provision.serves.get(part, ())))
+def _reads_alike(answered: Answered, part: str) -> bool:
+    """Whether a part that reads well here does for every assignment of this module: an ask that neither an
+    operator nor another answer says, and any field (of its consumer a provider may say the name alone)."""
+    ask = answered.contract.asks.get(part)
+    said = answered.requirement.asks.get(part)
+    return ask is None or not (ask.from_operator or has_references(said))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -41,6 +41,14 @@ class Code(StrEnum):
     CONTAINER_UNKNOWN = "container-unknown"
     AS_NEEDED = "as-needed"
     FIELD_UNREAD = "field-unread"
+    # What a catalogue is refused for: by `gitmesh catalogue lint`, and as a vendored one.
+    NAME_WRITTEN_OUT = "name-written-out"
+    PATH_WRITTEN_OUT = "path-written-out"
+    RATCHET_GROWN = "ratchet-grown"
+    DEFINED_TWICE = "defined-twice"
+    CATALOGUE_CHANGED = "catalogue-changed"
+    CATALOGUE_UNPINNED = "catalogue-unpinned"
+    CATALOGUE_MISSING = "catalogue-missing"
     # What an assignment, a node or the mesh may say.
     MODULE_UNKNOWN = "module-unknown"
     NODE_UNKNOWN = "node-unknown"
@@ -72,6 +80,15 @@ class Code(StrEnum):
     KEY_HELD = "key-held"
     CYCLE = "cycle"
     PROVIDER_IN_USE = "provider-in-use"
+    SEAT_BREAK_GLASS = "seat-break-glass"
+    # What would be lost or left behind unsaid (RULES G3, G8).
+    DROP_UNSAID = "drop-unsaid"
+    DROP_LEFTOVER = "drop-leftover"
+    IDENTITY_CHANGED = "identity-changed"
+    MOVE_UNSAID = "move-unsaid"
+    MOVED_LEFTOVER = "moved-leftover"
+    ORPHAN_FOUND = "orphan-found"
+    PURGE_REFUSED = "purge-refused"
     HANDED_MISSING = "handed-missing"
     ROTATION_REFUSED = "rotation-refused"
 
@@ -104,6 +121,10 @@ class At:
         """The same file, `keys` further down."""
         return At(self.file, (*self.keys, *keys))
 
+    def of_value(self) -> At:
+        """The same place, pointing at the value instead of its key."""
+        return At(self.file, self.keys, value=True)
+
 
 NOWHERE = At("")
 """What the tool itself brings along, such as the contract of a directory."""
@@ -131,7 +152,9 @@ class Refusal:
 
     `subject` is the assignment, requirement, module or file it is about (`gitea@athens.database`),
     `message` says what is wrong, `label` what stands at `at`; `answers` say what would be right.
-    No text of a refusal quotes a file's content beyond names (SECURITY §2b).
+    No text of a refusal quotes a file's content beyond names (SECURITY §2b). `root` names the mistake
+    where several refusals may come of it (a requirement that is gone and was read in five places): those
+    that share one are shown as one.
     """
 
     code: Code
@@ -141,15 +164,40 @@ class Refusal:
     label: str = ""
     related: tuple[Related, ...] = ()
     answers: tuple[Answer, ...] = ()
+    root: str = ""
+
+
+_MOST_PLACES = 8
+"""Other places that a refusal names at most; a contract that is gone may be required by hundreds."""
 
 
 def ordered(refusals: list[Refusal]) -> tuple[Refusal, ...]:
-    """The refusals without repeats, in the one order that every face shows: file, keys, code, subject."""
+    """The refusals without repeats, in the one order that every face shows: by place, code and subject.
+
+    Of those with one root the first stands for all, and names the places of the others (B10).
+    """
     unique = dict.fromkeys(refusals)
 
-    def rank(refusal: Refusal) -> tuple[str, tuple[int, int], tuple[str, ...], str, str]:
-        span = refusal.at.span
-        where = (span.line, span.column) if span else (0, 0)
-        return refusal.at.file, where, tuple(map(str, refusal.at.keys)), refusal.code.value, refusal.subject
+    def rank(refusal: Refusal) -> tuple[str, tuple[int, int], tuple[str, ...], str, str, str]:
+        at = refusal.at
+        where = (at.span.line, at.span.column) if at.span else (0, 0)
+        said = refusal.code.value, refusal.subject, refusal.message
+        return at.file, where, tuple(map(str, at.keys)), *said
 
-    return tuple(sorted(unique, key=rank))
+    groups: dict[str | Refusal, list[Refusal]] = {}
+    for refusal in sorted(unique, key=rank):
+        groups.setdefault(refusal.root or refusal, []).append(refusal)
+    return tuple(sorted(map(_as_one, groups.values()), key=rank))
+
+
+def _as_one(group: list[Refusal]) -> Refusal:
+    """The refusal that stands for its group: of a name that is not there, if one is, for others follow it."""
+    first = min(group, key=lambda refusal: not refusal.code.value.endswith("-unknown"))
+    others = [each for each in group if each is not first and each.at != first.at]
+    places = [
+        Related(each.at, "here as well" if each.code is first.code else each.message) for each in others
+    ]
+    left = len(places) - _MOST_PLACES
+    if left > 0:
+        places[_MOST_PLACES - 1 :] = [Related(places[_MOST_PLACES - 1].at, f"and in {left} more places")]
+    return replace(first, related=(*first.related, *places)) if places else first

@@ -32,7 +32,7 @@ def credentials(mesh: Mesh, assignments: Iterable[Assignment]) -> dict[str, Secr
 
 
 def registries_of(mesh: Mesh, node: str, assignments: Iterable[str]) -> dict[str, RegistrySpec]:
-    """By host, how the node reaches each registry that its `assignments` pull from, where mesh.yaml says it."""
+    """By host, how the node reaches the registries of mesh.yaml that its `assignments` pull from."""
     modules = {mesh.assignments[each].module for each in assignments}
     pulled = {host for each in modules for host in _hosts(mesh.modules[each])}
     found = {}

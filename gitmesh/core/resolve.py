@@ -12,19 +12,25 @@ from operator import itemgetter
 
 from gitmesh.core import choose as choosing
 from gitmesh.core.acts import check_acts
-from gitmesh.core.answer import Answered, Secret, answer_local, secret_of
+from gitmesh.core.answer import Answered, Secret, answer_local, consumer_identity, secret_of
 from gitmesh.core.contract import check_value
+from gitmesh.core.drops import check_drops, used_allowances
+from gitmesh.core.environments import check_environments
 from gitmesh.core.facts import check_facts
 from gitmesh.core.grants import check_addresses, check_grants
 from gitmesh.core.identity import identity_of, logins
 from gitmesh.core.model import Assignment, Contract, Json, Kind, Mesh, Requirement
+from gitmesh.core.moves import Confirmed, check_moves, follow, settled, unsaid_moves
+from gitmesh.core.orphans import TakenUp, check_orphans, orphaned
 from gitmesh.core.ports import Wanted, give
 from gitmesh.core.read import Reader
 from gitmesh.core.readable import check_readable
-from gitmesh.core.record import Record, Recorded
+from gitmesh.core.record import Record, Recorded, Resource
 from gitmesh.core.refusal import Answer, Code, Refusal, Related, ordered
 from gitmesh.core.registries import credentials
-from gitmesh.core.seats import hold
+from gitmesh.core.seats import check_guarded, hold, kept_holders
+from gitmesh.core.spread import once_for_a_spread
+from gitmesh.core.standing import check_unassigned, provider_changed, stands_on_gone
 from gitmesh.core.unique import check_names, check_places
 
 
@@ -42,6 +48,8 @@ class Resolution:
     record: Record
     refusals: tuple[Refusal, ...]
     ports: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    taken_up: Mapping[str, TakenUp] = field(default_factory=dict)
+    """By its id, the orphaned data that an assignment has again (G8)."""
 
     @property
     def reader(self) -> Reader:
@@ -49,9 +57,12 @@ class Resolution:
         return Reader(self.mesh, self.answers)
 
 
-def resolve(mesh: Mesh, record: Record) -> Resolution:
-    """The resolution of `mesh`, given what must not move."""
+def resolve(mesh: Mesh, record: Record, confirmed: Confirmed = frozenset()) -> Resolution:
+    """The resolution of `mesh`, given what must not move. `confirmed` names the (assignment, requirement)
+    whose new provider works, so that the old one is left (D9)."""
     holders, refusals = hold(mesh)
+    refusals += check_guarded(mesh, record.holders, holders)
+    record = follow(mesh, record)
     assignments = [each for _, each in sorted(mesh.assignments.items()) if _whole(mesh, each)]
     needed = [(each, used(mesh, each)) for each in assignments]
     wanted = [
@@ -72,6 +83,7 @@ def resolve(mesh: Mesh, record: Record) -> Resolution:
     reader = Reader(mesh, answers)
     refusals += check_readable(reader, answers)
     refusals += check_facts(mesh, reader, assignments, answers)
+    refusals += check_environments(mesh, assignments, answers)
     secrets = _secrets(mesh, answers)
     refusals += check_names(mesh, reader, answers)
     refusals += check_places(mesh, answers)
@@ -80,11 +92,25 @@ def resolve(mesh: Mesh, record: Record) -> Resolution:
     refusals += _check_handed(mesh, secrets)
     refusals += check_acts(mesh, answers, secrets)
     refusals += _check_identities(needed)
-    refusals += _check_unassigned(mesh, record)
+    in_use = [*check_unassigned(mesh, record, needed, confirmed)]
+    refusals += in_use
     refusals += _check_cycles(mesh, answers)
     secrets |= credentials(mesh, assignments)
+    now = _record(mesh, assignments, answers, ports)
+    unsaid = unsaid_moves(mesh, record, now)
+    refusals += check_moves(mesh, record, now, unsaid)
+    refusals += check_drops(mesh, record, {each.subject for each in in_use} | unsaid.keys())
+    settled_, taken_up, refused = _settle(mesh, record, holders, now, confirmed)
+    refusals += refused
     return Resolution(
-        mesh, answers, secrets, holders, _record(assignments, answers, ports), ordered(refusals), ports
+        mesh,
+        answers,
+        secrets,
+        holders,
+        settled_,
+        once_for_a_spread(mesh, ordered(refusals)),
+        ports,
+        taken_up,
     )
 
 
@@ -132,6 +158,7 @@ def _answer_by_modules(
     # Who could answer is the same for every assignment of a module.
     asked: dict[tuple[str, str], choosing.Candidates] = {}
     unheld: dict[str, list[tuple[Assignment, Requirement]]] = {}
+    unsaid: list[choosing.Unsaid] = []
     for consumer, requirements in needed:
         for requirement in requirements:
             if requirement.kind is not Kind.MODULE:
@@ -151,9 +178,13 @@ def _answer_by_modules(
                 asked[key] = _candidates(mesh, offers.get(contract.name, []), requirement, contract)
             candidates = asked[key]
             recorded = record.of(consumer.id).providers.get(requirement.name)
-            if _left(mesh, consumer, requirement, recorded):
+            if stands_on_gone(mesh, consumer, requirement, recorded):
                 continue
             choice = choosing.choose(mesh, holders, consumer, requirement, candidates, recorded)
+            if isinstance(choice, choosing.Unsaid):
+                if choice.able or _whole(mesh, mesh.assignments[choice.recorded]):
+                    unsaid.append(choice)
+                continue
             if isinstance(choice, Refusal):
                 if not _stands_on_broken(mesh, choice, seat and holders[seat]):
                     refusals.append(choice)
@@ -161,7 +192,21 @@ def _answer_by_modules(
             answers[consumer.id, requirement.name] = Answered(
                 consumer, requirement, choice.provider, choice.rule, contract
             )
-    refusals += [choosing.seat_unheld(mesh, seat, needed) for seat, needed in sorted(unheld.items())]
+    refusals += [
+        choosing.seat_unheld(mesh, seat, by)
+        for seat, by in sorted(unheld.items())
+        # Whose holder was unassigned under its consumers is refused for that (B21).
+        if not _may_be_held(mesh, seat) and not any(_is_of_gone(mesh, record, seat, *each) for each in by)
+    ]
+    refusals += provider_changed(mesh, unsaid)
+
+
+def _is_of_gone(
+    mesh: Mesh, record: Record, seat: str, consumer: Assignment, requirement: Requirement
+) -> bool:
+    recorded = record.of(consumer.id).providers.get(requirement.name)
+    named = choosing.seat_of(requirement) == seat
+    return named and stands_on_gone(mesh, consumer, requirement, recorded)
 
 
 def _needs_vault(contract: Contract) -> bool:
@@ -178,6 +223,14 @@ def _stands_on_broken(mesh: Mesh, choice: Refusal, holder: str | None) -> bool:
     providers = ("modules/", "spreads/", "nodes/")
     might = any("@" in each or each.startswith(providers) for each in mesh.broken)
     return might or any(not _whole(mesh, each) for each in mesh.assignments.values())
+
+
+def _may_be_held(mesh: Mesh, seat: str) -> bool:
+    """Whether an assignment whose file was refused may be the one that holds `seat`."""
+    modules = [
+        mesh.modules.get(mesh.assignments[each].module) for each in mesh.broken & mesh.assignments.keys()
+    ]
+    return any(module is None or seat in module.seats for module in modules)
 
 
 def _offers(mesh: Mesh, assignments: Iterable[Assignment]) -> dict[str, list[str]]:
@@ -271,43 +324,6 @@ def _identity_held(each: Assignment, identity: str, other: Assignment) -> Refusa
     )
 
 
-def _left(mesh: Mesh, consumer: Assignment, requirement: Requirement, recorded: str | None) -> bool:
-    """Whether its recorded provider was unassigned under it: `_check_unassigned` says so, once."""
-    return recorded is not None and recorded not in mesh.assignments and requirement.name not in consumer.pins
-
-
-def _check_unassigned(mesh: Mesh, record: Record) -> list[Refusal]:
-    """A provider with consumers can't be unassigned (B21)."""
-    left: dict[str, list[str]] = {}
-    for consumer, recorded in sorted(record.assignments.items()):
-        standing = mesh.assignments.get(consumer)
-        for requirement, provider in sorted(recorded.providers.items()):
-            gone = provider not in mesh.assignments
-            if standing is not None and gone and requirement not in standing.pins:
-                left.setdefault(provider, []).append(f"{consumer}.{requirement}")
-    refusals = []
-    for provider, consumers in left.items():
-        module, _, node = provider.partition("@")
-        first = consumers[0].partition(".")[0]
-        refusals.append(
-            Refusal(
-                Code.PROVIDER_IN_USE,
-                provider,
-                f"unassigned, and still used by {', '.join(consumers)}",
-                mesh.assignments[first].at,
-                "this consumer stands",
-                answers=(
-                    Answer(
-                        f"assign it again: `assignments/{node}/{module}.yaml`",
-                        f"gitmesh assign {module} {node}",
-                    ),
-                    Answer("pin its consumers to another provider first; their data stays behind"),
-                ),
-            )
-        )
-    return refusals
-
-
 def _check_cycles(mesh: Mesh, answers: Mapping[tuple[str, str], Answered]) -> list[Refusal]:
     """Requirements that wait must not wait for each other in a circle (B21)."""
     graph: dict[str, set[str]] = {}
@@ -368,20 +384,46 @@ def waits(mesh: Mesh, answered: Answered) -> bool:
 
 
 def _record(
+    mesh: Mesh,
     assignments: list[Assignment],
     answers: Mapping[tuple[str, str], Answered],
     ports: Mapping[tuple[str, str], int],
-) -> Record:
+) -> dict[str, Recorded]:
+    """What is kept of each assignment, as this commit says it."""
     providers: dict[str, dict[str, str]] = {}
+    places: dict[str, dict[str, str]] = {}
+    resources: dict[str, dict[str, Resource]] = {}
     for (consumer, name), answered in answers.items():
-        if answered.requirement.kind is Kind.MODULE and answered.requirement.contract != "secret":
+        contract = answered.requirement.contract
+        if answered.requirement.kind is Kind.HOST and contract == "directory":
+            places.setdefault(consumer, {})[name] = str(answered.fields["location"])
+        elif answered.requirement.kind is Kind.MODULE and contract != "secret":
             providers.setdefault(consumer, {})[name] = answered.by
+            if waits(mesh, answered):
+                made = Resource(contract, consumer_identity(answered))
+                resources.setdefault(consumer, {})[name] = made
     given: dict[str, dict[str, int]] = {}
     for (assignment, name), port in ports.items():
         given.setdefault(assignment, {})[name] = port
-    return Record(
-        {
-            each.id: Recorded(identity_of(each, None), given.get(each.id, {}), providers.get(each.id, {}))
-            for each in assignments
-        }
+    return {
+        each.id: Recorded(
+            identity_of(each, None),
+            given.get(each.id, {}),
+            providers.get(each.id, {}),
+            places=places.get(each.id, {}),
+            resources=resources.get(each.id, {}),
+        )
+        for each in assignments
+    }
+
+
+def _settle(
+    mesh: Mesh, before: Record, holders: Mapping[str, str], now: Mapping[str, Recorded], confirmed: Confirmed
+) -> tuple[Record, dict[str, TakenUp], list[Refusal]]:
+    """The next record, what was taken up, and what is refused for the sake of what `before` holds."""
+    kept = {id_: settled(mesh.assignments[id_], before.of(id_), each, confirmed) for id_, each in now.items()}
+    standing = Record(
+        kept, holders=kept_holders(before.holders, holders), dropped=used_allowances(mesh, before)
     )
+    record, taken = orphaned(mesh, before, standing)
+    return record, taken, [*check_orphans(mesh, before, record, taken)]

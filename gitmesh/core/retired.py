@@ -15,3 +15,6 @@ RETIRED: Mapping[str, str] = {
     "fact": "require it, `mesh: {mesh: facts}`, and read `${mesh:name}`",
 }
 """What such a form began with, and the answer that names the new form."""
+
+HOST_PATH = "require it, `data: {host: directory, owner: '0:0', mode: '0750'}`, and mount `data`"
+"""What stands for a path of the host in a mount."""

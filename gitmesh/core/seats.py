@@ -1,7 +1,10 @@
-"""Who holds which seat (A15, B2, B8)."""
+"""Who holds which seat (A15, B2, B8, B13)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
+from gitmesh.core.checking import may_say, nearest
 from gitmesh.core.model import Assignment, Mesh
 from gitmesh.core.refusal import Answer, Code, Refusal, Related
 
@@ -29,13 +32,13 @@ def _refuse(
 ) -> Refusal | None:
     at = assignment.at.child("holds", number)
     if seat not in mesh.seats:
-        known = ", ".join(f"`{each}`" for each in sorted(mesh.seats))
         return Refusal(
             Code.SEAT_UNKNOWN,
             assignment.id,
             f"`{seat}` is no seat of this mesh",
             at,
-            answers=(Answer(f"the seats are {known}"),),
+            answers=(Answer(may_say(seat, sorted(mesh.seats), "seat")),),
+            root=f"seat {nearest(seat, mesh.seats) or seat}",
         )
     module = mesh.modules.get(assignment.module)
     if module is not None and seat not in module.seats:
@@ -58,6 +61,48 @@ def _refuse(
             answers=(Answer("let one of the two hold it"),),
         )
     return None
+
+
+GUARDED = ("mesh-vault", "mesh-git", "mesh-controller", "mesh-broker")
+"""The seats on which everything else stands; they are not moved by an assignment (B13)."""
+
+
+def check_guarded(mesh: Mesh, held: Mapping[str, str], holders: Mapping[str, str]) -> Iterator[Refusal]:
+    """Refuse that a seat everything stands on moves from who `held` it, unless that node is revoked.
+
+    Raising one for the first time is no move.
+    """
+    for seat in GUARDED:
+        before, now = held.get(seat), holders.get(seat)
+        if before is None or now is None or before == now or _is_revoked(mesh, before):
+            continue
+        module, _, node = before.partition("@")
+        holder = mesh.assignments[now]
+        yield Refusal(
+            Code.SEAT_BREAK_GLASS,
+            now,
+            f"`{seat}` is held by {before}, and an assignment alone does not move it",
+            holder.at.child("holds", holder.holds.index(seat)),
+            answers=(
+                Answer(f"leave it with {before}", f"gitmesh assign {module} {node} --hold {seat}"),
+                Answer(
+                    f"if `{node}` is lost, break the glass: say `state: revoked` in nodes/{node}.yaml, keep "
+                    "that file, and raise the seat here",
+                    "gitmesh explain seat-break-glass",
+                ),
+            ),
+        )
+
+
+def kept_holders(held: Mapping[str, str], holders: Mapping[str, str]) -> dict[str, str]:
+    """Who holds each seat, as it is recorded: a guarded one that nobody holds stays its last holder's, so
+    that it can't be moved in two steps."""
+    return {seat: held[seat] for seat in GUARDED if seat in held} | dict(holders)
+
+
+def _is_revoked(mesh: Mesh, assignment: str) -> bool:
+    node = mesh.nodes.get(assignment.partition("@")[2])
+    return node is not None and node.state == "revoked"
 
 
 def could_hold(mesh: Mesh, seat: str) -> tuple[Answer, ...]:

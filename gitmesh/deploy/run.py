@@ -210,8 +210,10 @@ def newest_root(files: Mapping[str, bytes]) -> TrustedRoot:
 def content(resolution: Resolution) -> dict[str, bytes]:
     """Everything that a deploy publishes but its signed documents: the same inputs give the same bytes."""
     declarations = compose(resolution)
-    files = {f"nodes/{name}/declaration.json": declaration_blob(each) for name, each in declarations.items()}
-    slice_blobs = {name: canonical.encode(each) for name, each in slices(resolution, declarations).items()}
+    declared = {name: declaration_blob(each) for name, each in declarations.items()}
+    files = {f"nodes/{name}/declaration.json": blob for name, blob in declared.items()}
+    said = slices(resolution, declarations, declared)
+    slice_blobs = {name: canonical.encode(each) for name, each in said.items()}
     files |= {f"nodes/{name}/slice.json": blob for name, blob in slice_blobs.items()}
     files |= {f"shards/{name}.json": canonical.encode(each) for name, each in shards(slice_blobs).items()}
     files["record.json"] = canonical.encode(to_json(resolution.record, resolution.mesh.id))

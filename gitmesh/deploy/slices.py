@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gitmesh.core.answer import Secret
+from gitmesh.core.answer import Secret, generation_of
 from gitmesh.core.codec import encode
 from gitmesh.core.declaration import Declaration, SecretSpec
 from gitmesh.core.model import Json, Mesh, Node
@@ -17,17 +17,28 @@ from gitmesh.trust import canonical
 from gitmesh.trust.documents import shard_of
 
 
-def slices(resolution: Resolution, declarations: Mapping[str, Declaration]) -> dict[str, Json]:
-    """The slice of each node that has enrolled."""
+def slices(
+    resolution: Resolution, declarations: Mapping[str, Declaration], blobs: Mapping[str, bytes]
+) -> dict[str, Json]:
+    """The slice of each node that has enrolled; `blobs` are the declarations as they are published."""
     mesh = resolution.mesh
     holder = resolution.holders.get("mesh-vault")
     vault = None if holder is None else mesh.assignments[holder].node
     recipients = _recipients(declarations)
-    return {
-        name: _slice(resolution, node, declarations[name], recipients if name == vault else {})
-        for name, node in sorted(mesh.nodes.items())
-        if node.keys is not None
-    }
+    grants: dict[str, dict[str, Json]] = {}
+    for _, each in sorted(mesh.assignments.items()):
+        if each.grants:
+            grants.setdefault(each.node, {})[each.id] = sorted(each.grants)
+    found = {}
+    for name, node in sorted(mesh.nodes.items()):
+        if node.keys is not None:
+            said = _slice(resolution, node, declarations[name], recipients if name == vault else {})
+            found[name] = {
+                **said,
+                "declaration_sha256": canonical.digest(blobs[name]),
+                "grants": grants.get(name, {}),
+            }
+    return found
 
 
 def shard_count(nodes: int) -> int:
@@ -52,7 +63,7 @@ def _slice(
     node: Node,
     declaration: Declaration,
     recipients: Mapping[str, Mapping[str, SecretSpec]],
-) -> Json:
+) -> dict[str, Json]:
     assert node.keys is not None
     mesh = resolution.mesh
     secrets = {
@@ -67,12 +78,6 @@ def _slice(
         "seal": node.keys.seal,
         "epoch": node.keys.epoch,
         "state": node.state,
-        "declaration_sha256": canonical.digest(declaration_blob(declaration)),
-        "grants": {
-            each.id: sorted(each.grants)
-            for _, each in sorted(mesh.assignments.items())
-            if each.node == node.name and each.grants
-        },
         "answers_from": _answers_from(mesh, declaration),
         "secrets": secrets,
     }
@@ -81,7 +86,7 @@ def _slice(
 def _secret(mesh: Mesh, secret: Secret, recipients: Mapping[str, SecretSpec]) -> dict[str, Json]:
     entry: dict[str, Json] = {
         "kind": secret.kind,
-        "generation": mesh.rotations.get(secret.id, 0),
+        "generation": generation_of(mesh, secret),
         "contract_sha256": canonical.digest(canonical.encode(dict(secret.schema))),
         "assignment": secret.assignment,
         "field": secret.field,
@@ -121,11 +126,12 @@ def _recipients(declarations: Mapping[str, Declaration]) -> dict[str, dict[str, 
 
 
 def _answers_from(mesh: Mesh, declaration: Declaration) -> dict[str, Json]:
+    """Whose answers the node takes; those of a revoked one are nobody's to take (F4)."""
     found: dict[str, Json] = {}
     for spec in declaration.answers.values():
-        keys = mesh.nodes[spec.node].keys
-        if keys is not None:
-            found[spec.node] = {"sign": keys.sign, "epoch": keys.epoch}
+        node = mesh.nodes[spec.node]
+        if node.keys is not None and node.state != "revoked":
+            found[spec.node] = {"sign": node.keys.sign, "epoch": node.keys.epoch}
     return found
 
 

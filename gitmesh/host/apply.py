@@ -11,13 +11,15 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import assert_never
 
+from gitmesh.core.compare import Decision, Fate, Marks, decide
 from gitmesh.core.plan import in_order
 from gitmesh.fsops import Root
 from gitmesh.host.filled import FilledAssignment, FilledContainer, FilledDeclaration
 from gitmesh.host.place import Placed, place_directories, place_files, prune, why
 from gitmesh.host.runtimes.base import SECRETS, Item, Runtime, RuntimeFailed, files_of
-from gitmesh.host.state import APPLIED, APPLYING, FAILED, Applied, AppliedAssignment, Made, Running, State
+from gitmesh.host.state import APPLIED, APPLYING, FAILED, Applied, AppliedAssignment, Made, State
 
 LEFT = "left"
 
@@ -36,6 +38,8 @@ class Outcome:
     stopped: tuple[str, ...] = ()
     started: tuple[str, ...] = ()
     reloaded: tuple[str, ...] = ()
+    why: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """by container that was recreated or reloaded, the parts that said so"""
     unset_owners: tuple[str, ...] = ()
     """paths whose owner could not be set, which needs root"""
     not_run: tuple[str, ...] = ()
@@ -120,7 +124,8 @@ class _Run:
         self._there: dict[str, str] = {}
         self._seen = self._try("observe", lambda: self._there.update(runtime.observe(self.id)))
         self._edited: frozenset[str] = frozenset()
-        self._running: dict[str, Running] = {}
+        self._decisions: dict[str, Decision] = {}
+        self._running: dict[str, Marks] = {}
         self._stopped: list[str] = []
         self._started: list[str] = []
         self._reloaded: list[str] = []
@@ -148,32 +153,36 @@ class _Run:
 
     def stop(self) -> None:
         """Take away the containers that left or that are made anew, those started last first."""
+        self._decisions = {name: self._decide(name) for name in self._order()}
         left = sorted(self._there.keys() - self._filled.containers.keys())
-        anew = [name for name in reversed(self._order()) if name in self._there and self._is_anew(name)]
+        anew = [name for name in reversed(self._order()) if self._is_anew(name)]
         for name in (*left, *anew):
             if self._try(_subject(name), partial(self._runtime.stop, self.id, name)):
                 self._stopped.append(name)
-                self._there.pop(name)
 
     def start(self) -> None:
         """Start, or reload, what is not there as it should be; what lacks something stays as it was."""
         for name in self._order():
-            container = self._filled.containers[name]
-            running = Running(container.identity, container.frame)
             if not self._seen or _subject(name) in self._placed.failed or self._lacks(name):
                 self._keep(name)
-            elif self._is_reload(name):
-                how = container.spec.plain["reload"]
-                if self._try(_subject(name), partial(self._runtime.reload, self._filled, name, how)):
-                    self._reloaded.append(name)
-                    self._running[name] = running
-            elif self._there.get(name) == container.identity:
-                self._running[name] = running
-            elif self._try(_subject(name), partial(self._runtime.start, self._filled, name)):
+            elif self._try(_subject(name), partial(self._carry_out, name)):
+                self._running[name] = self._filled.containers[name].marks
+
+    def _carry_out(self, name: str) -> None:
+        match self._decisions[name].fate:
+            case Fate.KEEP:
+                pass
+            case Fate.RELOAD:
+                how = self._filled.containers[name].spec.plain["reload"]
+                self._runtime.reload(self._filled, name, how)
+                self._reloaded.append(name)
+            case Fate.START | Fate.RECREATE:
+                self._runtime.start(self._filled, name)
                 self._started.append(name)
-                self._running[name] = running
-                if self._was(name) == container.identity:
+                if self._before.containers.get(name) == self._filled.containers[name].marks:
                     self._placed.drifted.append(_subject(name))
+            case other:
+                assert_never(other)
 
     def prune(self) -> None:
         """Remove the files of this assignment that are not wanted any more."""
@@ -210,10 +219,18 @@ class _Run:
             tuple(self._stopped),
             tuple(self._started),
             tuple(self._reloaded),
+            {
+                name: each.why
+                for name, each in self._decisions.items()
+                if self._carried_out(name) and each.why
+            },
             tuple(placed.unset),
             self._runtime.not_run(self._filled),
             failed=dict(placed.failed),
         )
+
+    def _carried_out(self, name: str) -> bool:
+        return name in self._started or name in self._reloaded
 
     def _order(self) -> list[str]:
         """The containers in the order of starting: each `after` those it names."""
@@ -222,24 +239,23 @@ class _Run:
             {name: [each for each in _after(one) if each in containers] for name, one in containers.items()}
         )
 
-    def _was(self, name: str) -> str | None:
-        running = self._before.containers.get(name)
-        return None if running is None else running.identity
-
-    def _is_reload(self, name: str) -> bool:
-        """Only its files changed, it runs as recorded, and its module says how it takes them."""
-        container, running = self._filled.containers[name], self._before.containers.get(name)
-        return (
-            "reload" in container.spec.plain
-            and running is not None
-            and self._there.get(name) == running.identity != container.identity
-            and running.frame == container.frame
-        )
+    def _decide(self, name: str) -> Decision:
+        """From what runs: as declared, as recorded, or something that was not started here."""
+        container, was = self._filled.containers[name], self._before.containers.get(name)
+        identity = self._there.get(name)
+        if identity is None:
+            there, drifted = None, False
+        elif identity == container.identity:
+            there, drifted = container.marks, name in self._edited and was == container.marks
+        elif was is not None and identity == was.identity:
+            there, drifted = was, name in self._edited
+        else:
+            there, drifted = container.marks, True
+        reloads = "reload" in container.spec.plain
+        return decide(there, container.marks, reloads=reloads, drifted=drifted)
 
     def _is_anew(self, name: str) -> bool:
-        changed = self._there.get(name) != self._filled.containers[name].identity
-        edited = name in self._edited and self._there.get(name) == self._was(name)
-        return (edited or (changed and not self._is_reload(name))) and not self._lacks(name)
+        return self._decisions[name].fate is Fate.RECREATE and not self._lacks(name)
 
     def _drifted(self, path: str) -> bool:
         return self._root.shown(path) in self._placed.drifted

@@ -15,6 +15,8 @@ from typing import assert_never
 from urllib.parse import quote
 
 from gitmesh.core import codec
+from gitmesh.core import file_formats as formats
+from gitmesh.core.compare import is_applied, marks
 from gitmesh.core.contract import check_value
 from gitmesh.core.declaration import (
     AnswerHole,
@@ -28,12 +30,11 @@ from gitmesh.core.declaration import (
     SecretHole,
     assignment_holes,
     container_holes,
+    file_holes,
     holes,
 )
 from gitmesh.core.model import Json, Schema
-from gitmesh.core.plan import frame
 from gitmesh.core.waiting import Waiting
-from gitmesh.host import formats
 from gitmesh.host.filled import (
     FilledAssignment,
     FilledContainer,
@@ -254,7 +255,6 @@ class Filler:
         env = {name: self._open_text(text, f"env {name}") for name, text in spec.env.items()}
         formats.write_environment(env)  # it refuses what would be two variables
         files = {path: self._file(path, each) for path, each in spec.files.items()}
-        applied = [path for path, each in files.items() if each.applied]
         return FilledContainer(
             spec=spec,
             reads_as=owner(spec.reads_as),
@@ -267,8 +267,7 @@ class Filler:
             holds_login=any(
                 isinstance(hole, LoginHole) for hole in container_holes(replace(spec, files={}, env_file={}))
             ),
-            identity=self._digest(codec.encode(spec), container_holes(_without(spec, applied))),
-            frame=self._digest(codec.encode(frame(spec)), container_holes(_without(spec, list(files)))),
+            marks=marks(spec, self.declaration.secrets, self._mark),
         )
 
     def _env_file(self, env_file: Mapping[str, Filled]) -> FilledFile | None:
@@ -287,7 +286,7 @@ class Filler:
         )
 
     def _file(self, path: str, spec: FileSpec) -> FilledFile:
-        found = [hole for text in (spec.text, *spec.holes.values()) for hole in holes(text)]
+        found = list(file_holes(spec))
         secrets = [hole.secret for hole in found if isinstance(hole, SecretHole)]
         if spec.content is not None:
             content: bytes | Secret = _decoded(path, spec.content)
@@ -299,8 +298,7 @@ class Filler:
             owner(spec.owner),
             mode(spec.mode),
             secret=bool(secrets),
-            applied=bool(secrets)
-            and all(self.declaration.secrets[each].takes == "apply" for each in secrets),
+            applied=is_applied(spec, self.declaration.secrets),
             mark=self._digest(codec.encode(spec), found),
         )
 
@@ -366,11 +364,6 @@ def _fits(schema: Schema, value: Secret) -> bool:
 
 def _has_secret(text: Filled) -> bool:
     return any(isinstance(hole, SecretHole) for hole in holes(text))
-
-
-def _without(spec: ContainerSpec, paths: Iterable[str]) -> ContainerSpec:
-    left_out = set(paths)
-    return replace(spec, files={path: each for path, each in spec.files.items() if path not in left_out})
 
 
 def _put(tree: Json, steps: list[str], value: Json) -> Json:

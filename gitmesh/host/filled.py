@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gitmesh.core.compare import Marks
 from gitmesh.core.declaration import AssignmentSpec, ContainerSpec, JobSpec
 from gitmesh.core.waiting import Waiting
 from gitmesh.trust.secret import Secret
@@ -56,8 +57,7 @@ class FilledDirectory:
 class FilledContainer:
     """A container with every text filled. What has no text (image, mounts, publish, …) stands in `spec`.
 
-    `identity` is what runs, without the values of applied secrets (D6): a container is made anew when it
-    changes. `frame` is the same without the files' content: where only that differs, a reload does.
+    `marks` are what it is made of, without the versions of applied secrets (D6); it runs as its `identity`.
     """
 
     spec: ContainerSpec
@@ -71,8 +71,12 @@ class FilledContainer:
     hostname: str | None
     holds_login: bool
     """whether its environment, command or name says what a consumer logs in with"""
-    identity: str
-    frame: str
+    marks: Marks
+
+    @property
+    def identity(self) -> str:
+        """One mark of all that it is made of."""
+        return self.marks.identity
 
 
 @dataclass(frozen=True, slots=True)

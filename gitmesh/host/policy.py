@@ -2,7 +2,7 @@
 
 ```yaml
 roots: [/var/lib/mesh, /srv]          # directories and mounts lie below one of these
-registries: [docker.io, ghcr.io]      # images come from these
+registries: [docker.io, ghcr.io]      # images come from these, mirrors included
 capabilities: [host-network, 'cap:NET_ADMIN']
 ports: {from: 30000, to: 32767}       # what is published lies between, both ends included
 ```
@@ -37,24 +37,37 @@ class Policy:
 
     def vetoed(self, declaration: Declaration) -> dict[str, str]:
         """By assignment that this machine does not allow, everything that stands against it."""
-        found = {id_: list(self._against(spec)) for id_, spec in sorted(declaration.assignments.items())}
+        mirrors = {
+            host: each.mirror.partition("/")[0]
+            for host, each in declaration.registries.items()
+            if each.mirror is not None
+        }
+        assignments = sorted(declaration.assignments.items())
+        found = {id_: list(self._against(spec, mirrors)) for id_, spec in assignments}
         return {id_: "; ".join(dict.fromkeys(wrongs)) for id_, wrongs in found.items() if wrongs}
 
-    def _against(self, spec: AssignmentSpec) -> Iterator[str]:
+    def _against(self, spec: AssignmentSpec, mirrors: Mapping[str, str]) -> Iterator[str]:
         for directory in spec.directories.values():
             yield from self._against_path(directory.location)
         for provision in spec.provides.values():
             if provision.location is not None:
                 yield from self._against_path(provision.location)
         for container in (*spec.containers.values(), *(job.spec for job in spec.jobs.values())):
+            yield from self._against_image(container.image, mirrors)
             yield from self._against_container(container)
         if any(job.where == "host" for job in spec.jobs.values()):
             yield from self._against_capability("host-job")
 
+    def _against_image(self, image: str, mirrors: Mapping[str, str]) -> Iterator[str]:
+        """The registry that the image names, and the one that it is pulled from instead."""
+        if not image or self.registries is None:
+            return
+        registry = registry_of(image)
+        for each in dict.fromkeys((registry, mirrors.get(registry, registry))):
+            if each not in self.registries:
+                yield f"the registry {each} is not allowed on this node"
+
     def _against_container(self, container: ContainerSpec) -> Iterator[str]:
-        registry = registry_of(container.image)
-        if container.image and self.registries is not None and registry not in self.registries:
-            yield f"the registry {registry} is not allowed on this node"
         for mount in container.mounts.values():
             if mount.kind == "device":
                 yield from self._against_capability(f"device:{mount.location}")

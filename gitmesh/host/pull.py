@@ -20,12 +20,13 @@ from gitmesh.host.apply import Outcome, apply
 from gitmesh.host.fetched import Fetched, fetch_documents
 from gitmesh.host.fill import fill
 from gitmesh.host.filled import FilledDeclaration, Withheld
+from gitmesh.host.held_back import hold_back
 from gitmesh.host.installed import Installed
 from gitmesh.host.mailbox import REPORT_EVERY, Outbox, Sent, is_due, load_outbox, save_outbox, send
 from gitmesh.host.policy import POLICY_FILE, Policy, read_policy
 from gitmesh.host.provide import Provided, authenticate_all, provide
 from gitmesh.host.runtimes.files import FilesRuntime
-from gitmesh.host.said import document, ref_of, said_confirms, said_now
+from gitmesh.host.said import document, ref_of, said_confirms, said_now, said_waits
 from gitmesh.host.state import APPLIED, HOME, State, StateDamaged
 from gitmesh.host.take import Taken, take, without_vault
 from gitmesh.repo.transport import Damaged, RepoError, init_bare, rebuild
@@ -136,6 +137,7 @@ class Puller:
     def _apply(self, taken: Taken) -> Provided:
         self.pulled.seq = taken.verified.deploy.seq
         self.pulled.failed += [Failed(subject, message) for subject, message in taken.refused]
+        taken = self._hold_back(taken)
         filled = self._fill(taken)
         runtime = FilesRuntime(self._root)
         bundle = self._state.accepted_name()
@@ -151,6 +153,14 @@ class Puller:
         filled = fill(replace(taken.declaration, assignments=allowed), taken.values)
         refused = [Withheld(id_, "this node", f"/{POLICY_FILE}", why) for id_, why in vetoed.items()]
         return replace(filled, withheld=(*filled.withheld, *refused))
+
+    def _hold_back(self, taken: Taken) -> Taken:
+        """With the answers to go by, durable before they are applied; what is held back is said (B12)."""
+        answered = taken.values.answers
+        going_by, remarks = hold_back(taken.declaration.answers, answered, self._state.answers())
+        self._state.save_answers(going_by)
+        self.pulled.remarks += remarks
+        return replace(taken, values=replace(taken.values, answers=going_by.answers(answered)))
 
     # --- fetch and verify ------------------------------------------------------------------------------
 
@@ -303,14 +313,12 @@ class Puller:
     def _tell(self, filled: FilledDeclaration, provided: Provided) -> None:
         """Put together what the report says."""
         pulled = self.pulled
-        pulled.waiting += [
-            ReportedWait(each.assignment, each.on, each.requirement) for each in filled.waiting
-        ]
-        pulled.waiting += [
-            ReportedWait(each.assignment, each.on, each.requirement) for each in provided.waiting
-        ]
+        before = said_waits(load_outbox(self._root), self.node)
+        for each in (*filled.waiting, *provided.waiting):
+            wait = (each.assignment, each.on, each.requirement)
+            pulled.waiting.append(ReportedWait(*wait, since=before.get(wait, self.now)))
         pulled.failed += [
-            Failed(each.assignment, f"{each.requirement}: {each.why}") for each in filled.withheld
+            Failed(held.assignment, f"{held.requirement}: {held.why}") for held in filled.withheld
         ]
         pulled.failed += [Failed(subject, message) for subject, message in provided.failed]
         for outcome in pulled.outcomes:

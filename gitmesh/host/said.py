@@ -36,6 +36,16 @@ def said_confirms(outbox: Outbox, node: str) -> dict[str, Confirm]:
         return {}
 
 
+def said_waits(outbox: Outbox, node: str) -> dict[tuple[str, str, str], int]:
+    """Since when each wait stands that this node reported last: (assignment, on, requirement) to seconds."""
+    said = outbox.of(ref_of("report", node)).said or {}
+    try:
+        waits = [decode(ReportedWait, each) for each in said.get("waiting", ())]
+    except Malformed:
+        return {}
+    return {(each.assignment, each.on, each.requirement): each.since for each in waits if each.since}
+
+
 def said_now(
     newest: Verified, taken: Taken | None, pulled: Pulled, provided: Provided, outbox: Outbox
 ) -> Mapping[str, Json]:

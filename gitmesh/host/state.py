@@ -1,4 +1,5 @@
-"""What a node keeps, under `var/lib/gitmesh` of its root: the accepted bundle and what is applied.
+"""What a node keeps, under `var/lib/gitmesh` of its root: the accepted bundle, the answers it goes by, and
+what is applied.
 
 A bundle is every document that an apply needs, so that a boot without network applies from it (SECURITY §1.6
 step 9). It is complete once `accepted/current.json` names it.
@@ -15,11 +16,14 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from gitmesh.core import codec
+from gitmesh.core.compare import Marks
 from gitmesh.fsops import Root
+from gitmesh.host.held_back import TakenAnswers
 
 HOME = "var/lib/gitmesh"
 ACCEPTED = f"{HOME}/accepted"
 _CURRENT = f"{ACCEPTED}/current.json"
+_ANSWERS = f"{HOME}/answers.json"
 _APPLIED = f"{HOME}/applied.json"
 
 APPLIED, FAILED, APPLYING = "applied", "failed", "applying"
@@ -35,14 +39,6 @@ class StateDamaged(Exception):
         super().__init__(f"{path}: {why}")
         self.path = path
         self.way_out = way_out
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """A container as it was last started: see `FilledContainer.identity` and `.frame`."""
-
-    identity: str
-    frame: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +63,8 @@ class AppliedAssignment:
     """the accepted bundle it was last applied from"""
     failed: Mapping[str, str] = field(default_factory=dict)
     """by path or container, why"""
-    containers: Mapping[str, Running] = field(default_factory=dict)
+    containers: Mapping[str, Marks] = field(default_factory=dict)
+    """as each was last started"""
     files: Mapping[str, str] = field(default_factory=dict)
     """path below the root to the mark of what was written there"""
     directories: Mapping[str, Made] = field(default_factory=dict)
@@ -109,6 +106,16 @@ class State:
     def save_applied(self, applied: Applied) -> None:
         """Record what is applied."""
         self._save(_APPLIED, applied)
+
+    def answers(self) -> TakenAnswers:
+        """The answers it goes by; none on a new node."""
+        way_out = "remove it and run `gitmesh pull`: what providers answer now is then taken"
+        return self._load(_ANSWERS, TakenAnswers, way_out) or TakenAnswers()
+
+    def save_answers(self, taken: TakenAnswers) -> None:
+        """Record the answers it goes by; the same again write nothing."""
+        if taken != self.answers():
+            self._save(_ANSWERS, taken)
 
     def accept(self, seq: int, documents: Mapping[str, bytes], keep: Collection[str] = ()) -> str:
         """Keep the documents as the bundle that applies from now on; answers its name.

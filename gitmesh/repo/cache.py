@@ -24,7 +24,6 @@ from typing import Self
 from gitmesh import __version__, fsops
 from gitmesh.assets import asset
 from gitmesh.core.model import Json
-from gitmesh.repo.schema import KINDS
 
 LIMIT = 64 << 20
 """Bytes of one repo's file; what was not used for longest goes first."""
@@ -105,7 +104,7 @@ def _maker() -> str:
     """What made the values: this version, its schemas, and the code and libraries that read."""
     made = hashlib.sha256(__version__.encode())
     schemas, here = asset("schemas"), Path(__file__).parent
-    for file in (*(schemas / f"{each}.json" for each in KINDS), *(here / f"{each}.py" for each in _READERS)):
+    for file in (*sorted(schemas.glob("*.json")), *(here / f"{each}.py" for each in _READERS)):
         made.update(file.read_bytes())
     for name in _LIBRARIES:
         spec = find_spec(name)

@@ -19,9 +19,8 @@ _DOUBTFUL = re.compile(
     rf"(?!(?:0|-?[1-9][0-9]*)(?::?(?:[\s,\]}}]|\Z)))(?:{_ANY_FORM}):?(?:[\s,\]}}]|\Z))"
     # A directive, a marker that is not the one bare `---` of a file.
     r"|^%|^\.\.\.|^---[ \t]*[^\s]|^\ufeff"
-    # A comment that begins without a space, a flow collection that goes on in the next line, a block scalar
-    # that begins or a file that ends with blanks, a tab.
-    r"|:[\]},]|[\[{\]},\"']#|[|>][-+0-9]*#|[\[{][^\]}\n]*$"
+    # A comment that begins without a space, blanks where a block scalar begins or a file ends, a tab.
+    r"|:[\]},]|[\[{\]},\"']#|[|>][-+0-9]*#"
     r"|[|>][-+0-9]*[ \t]*(?:#.*)?\r?\n[ \t]*\r?$|[ ]\Z|\t"
     # An escaped NUL or half of a character, and what can't be seen.
     r"|\\(?:0|x00|u0000|U00000000|[uU](?:0000)?[dD][89a-fA-F])|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)",
@@ -39,7 +38,6 @@ _SUSPICIOUS = tuple(
         r"-[,\]}:]",
         rf"\"{_BEGINS}[^\"\n]*$",
         rf"'{_BEGINS}[^'\n]*$",
-        r"[\[{][^\]}\n]*$",
         r":[\]},]",
         r"[\"']:[^\s]",
         r"#(?<=[\[{\]},\"'|>+0-9-].)",
@@ -47,6 +45,8 @@ _SUSPICIOUS = tuple(
     )
 )
 _NUMBERS = re.compile(rf"[-+.0-9]{_BEGINS}[^\s,\[\]{{}}\"']*", re.DOTALL)
+_FLOW = re.compile(r"[\[{].*")
+_QUOTED = re.compile(r"(?<=[\s\[{,:])(?:'(?:[^'\n]|'')*'|\"(?:[^\"\\\n]|\\.)*\")")
 _INVISIBLE = re.compile("[\x80-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
 
 
@@ -55,6 +55,7 @@ def harmless(text: str) -> bool:
     return (
         text.count("[") + text.count("{") <= _MAX_BRACKETS
         and not (_suspicious(text) and _DOUBTFUL.search(text))
+        and not any(map(_goes_on, _FLOW.findall(text)))
         and (text.isascii() or _INVISIBLE.search(text) is None)
     )
 
@@ -67,6 +68,13 @@ def _suspicious(text: str) -> bool:
         or any(pattern.search(text) for pattern in _SUSPICIOUS)
         or any(map(_is_odd_number, _NUMBERS.findall(text)))
     )
+
+
+def _goes_on(line: str) -> bool:
+    """Whether a flow collection that begins in a line goes on in the next one; its quoted text aside."""
+    if "'" in line or '"' in line:
+        line = _QUOTED.sub("", line)
+    return line.count("[") + line.count("{") > line.count("]") + line.count("}")
 
 
 @lru_cache(maxsize=4096)

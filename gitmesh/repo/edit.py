@@ -19,6 +19,8 @@ from gitmesh.repo.strict import resolve_plain, same, show
 _BOM = b"\xef\xbb\xbf"
 _PLAIN_START = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_/.+")
 _PLAIN = _PLAIN_START | frozenset("-@:")
+_OLD_WORDS = frozenset(("yes", "no", "on", "off"))
+"""True and false to a reader of YAML 1.1."""
 
 
 class Uneditable(Exception):
@@ -143,9 +145,22 @@ def _replace(text: str, key_node: Node | None, node: Node, value: Json, before: 
         colon = text.index(":", key_node.end) + 1
         rest = text[colon : _line_end(text, colon)]
         return f"{text[:colon]} {render(value)}{rest}{text[node.end :]}"
+    if not isinstance(value, str):
+        return text[: node.start] + render(value) + text[node.end :]
     quote = node.style if node.style in ("'", '"') else ""
-    new = _scalar(value, quote) if isinstance(value, str) else render(value)
+    new = value if _stays_plain(text, node, value) else _scalar(value, quote)
     return text[: node.start] + new + text[node.end :]
+
+
+def _stays_plain(text: str, node: Node, value: str) -> bool:
+    """Whether `value` may take the place of a plain scalar as it is: what it says depends on what it is
+    in, so it is tried."""
+    if not node.plain or not value or "\n" in value or "\r" in value or INVISIBLE.search(value):
+        return False
+    if not _is_text(value):
+        return False
+    found = _found(text[: node.start] + value + text[node.end :], node)
+    return found is not None and found.plain and found.value == value
 
 
 def _insert(text: str, node: Node, head: str, value: str) -> str:
@@ -199,15 +214,23 @@ def _regrown(text: str, node: Node, before: list[Json], after: list[Json]) -> st
 
 
 def _again(text: str, node: Node) -> tuple[str, Node]:
-    """The node that begins where `node` did, in the changed text."""
-    todo = [parse(text).root]
+    """The changed text, and the node in it that begins where `node` did."""
+    found = _found(text, node)
+    if found is None:
+        raise Uneditable("the way it is written leaves no place for this edit; edit it by hand")
+    return text, found
+
+
+def _found(text: str, node: Node) -> Node | None:
+    document = parse(text)
+    todo = [] if document.problems else [document.root]
     while todo:
         each = todo.pop()
         if each is not None:
             if each.kind == node.kind and each.start == node.start:
-                return text, each
+                return each
             todo += each.children()
-    raise Uneditable("the way it is written leaves no place for this edit; edit it by hand")
+    return None
 
 
 # --- cutting -------------------------------------------------------------------------------------------
@@ -271,8 +294,13 @@ def _scalar(text: str, quote: str = "") -> str:
 def _is_plain(text: str) -> bool:
     if not text or text[0] not in _PLAIN_START or text[-1] == ":" or not _PLAIN.issuperset(text):
         return False
+    return _is_text(text)
+
+
+def _is_text(text: str) -> bool:
+    """Whether an unquoted scalar is text for every reader, those of YAML 1.1 included."""
     try:
-        return isinstance(resolve_plain(text), str)
+        return isinstance(resolve_plain(text), str) and text.lower() not in _OLD_WORDS
     except ValueError:
         return False
 

@@ -22,7 +22,7 @@ SOURCE_DEPTH = 4
 _NAME = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 _HANDED = re.compile(rf"(?:{_NAME.pattern})(?:@{_NAME.pattern}\.{_NAME.pattern})?", re.ASCII)
 _ROOT = re.compile(r"[1-9][0-9]{0,8}\.root", re.ASCII)
-_TOP_FILES = ("mesh", "catalogue", "rotations", "purges", "reveals")
+_TOP_FILES = ("mesh", "catalogue", "catalogue-ratchet", "seats", "rotations", "purges", "reveals")
 _YAML_FOLDERS = {"contracts": _NAME, "nodes": _NAME, "spreads": _NAME, "values": _NAME, "handed": _HANDED}
 TOP_FOLDERS = (*_YAML_FOLDERS, "modules", "assignments", "trust", "catalogue")
 _NAME_RULE = "a name is a-z, 0-9 and - inside, starts with a letter, and has at most 63 characters"
@@ -80,6 +80,8 @@ def judge(path: str, shape: Shape) -> Place | Fault:
 def _in_catalogue(parts: list[str], shape: Shape) -> Place | Fault:
     if len(parts) == 2:
         return _named_folder(parts[1], shape)
+    if parts[2:] == ["seats.yaml"]:
+        return _document(shape)
     if parts[2] not in ("contracts", "modules"):
         return Place.IGNORED
     return _folder(shape) if len(parts) == 3 else _in_mesh(parts[2:], shape)

@@ -21,6 +21,7 @@ from gitmesh.repo.cache import Cache
 from gitmesh.repo.foreign import foreign
 from gitmesh.repo.load_acts import check_reveals, check_rotations, read_handed
 from gitmesh.repo.load_assignments import Spread, check_assignments, check_layers, expand, read_assignment
+from gitmesh.repo.load_catalogue import check_pins, check_seats, seats_in
 from gitmesh.repo.load_mesh import (
     Beside,
     check_alone,
@@ -33,6 +34,7 @@ from gitmesh.repo.load_mesh import (
 from gitmesh.repo.load_module import read_module
 from gitmesh.repo.load_nodes import check_addresses_differ, check_keys_differ, check_node, read_node
 from gitmesh.repo.load_paths import sort
+from gitmesh.repo.load_retired import named_retired
 
 _ACTS = ("rotations", "purges", "reveals", "catalogue")
 
@@ -77,7 +79,7 @@ class _Loading:
             return None, False
         value = {} if value is None and kind != "purges" else value
         wrong = document.check(kind, file, value)
-        self.refusals += wrong
+        self.refusals += named_retired(wrong, value) if kind == "module" else wrong
         if not wrong:
             self.cache.add(kind, blob, value)
         return value, not wrong
@@ -85,9 +87,13 @@ class _Loading:
     def mesh(self) -> Mesh:
         """The mesh."""
         said = self._mesh_file()
-        seats = seats_of(said)
+        known = seats_of(said)
+        added, refused = seats_in(self.files, known)
+        self.refusals += refused
+        seats = {**added.delivers, **known}
         self.refusals += check_alone(said)
         contracts = self._contracts()
+        self.refusals += check_seats(added, contracts, self.broken)
         modules = self._modules(contracts, seats)
         nodes = self._nodes()
         assignments = self._assignments(modules, nodes)
@@ -96,6 +102,8 @@ class _Loading:
         self.refusals += check_assignments(checked, modules, contracts)
         acts = {kind: self._act(kind) for kind in _ACTS}
         rotations, reveals = acts["rotations"], acts["reveals"]
+        if "catalogue.yaml" not in self.broken:
+            self.refusals += check_pins(self.files, acts["catalogue"])
         self.refusals += check_rotations(rotations, assignments, modules)
         self.refusals += check_reveals(reveals, assignments, modules)
         handed, refused = read_handed(self.paths.handed, self.files)
@@ -128,6 +136,7 @@ class _Loading:
             handed=handed,
             rotations={key: each for key, each in rotations.items() if key != "abandon"},
             abandon=tuple(rotations.get("abandon", ())),
+            purges=tuple(acts["purges"]),
             reveals=reveals,
             broken=frozenset(self.broken),
         )
@@ -137,7 +146,13 @@ class _Loading:
     def _mesh_file(self) -> Mapping[str, Json]:
         if "mesh.yaml" not in self.files:
             said = "a mesh repo has a file mesh.yaml at its top, and this one has none"
-            self.refuse(Code.FILE_MISSING, "mesh.yaml", said, At("mesh.yaml"), "make one with `gitmesh init`")
+            self.refuse(
+                Code.FILE_MISSING,
+                "mesh.yaml",
+                said,
+                At("mesh.yaml"),
+                "begin with gitmesh's mesh-repo-template",
+            )
             return {}
         value, fits = self.read("mesh", "mesh.yaml")
         return value if fits else _salvaged_mesh(value)
@@ -162,15 +177,16 @@ class _Loading:
         return contracts
 
     def _only(self, kind: str, name: str, files: list[str]) -> str:
-        """The one file of a contract or module; a second is refused (A6)."""
+        """The one file of a contract or module, the mesh's own where it has one; a second is refused (A6)."""
+        files = sorted(files, key=lambda each: each.startswith("catalogue/"))
         for other in files[1:]:
             self.broken.add(f"{kind}s/{name}")
             self.refuse(
-                Code.FILE_NAME,
+                Code.DEFINED_TWICE,
                 f"{kind} {name}",
                 f"there are two definitions of the {kind} `{name}`",
                 At(other),
-                "remove one of the two",
+                "remove one of the two; what is vendored, in the repository it comes from",
                 related=(Related(At(files[0]), "the other one"),),
             )
         return files[0]
@@ -308,6 +324,8 @@ class _Loading:
         """What a file of acts says, held against its schema; nothing where it is absent or refused."""
         file = f"{kind}.yaml"
         value, fits = self.read(kind, file) if file in self.files else ({}, True)
+        if not fits:
+            self.broken.add(file)
         return value if fits else {}
 
 

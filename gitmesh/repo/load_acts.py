@@ -28,13 +28,13 @@ def read_handed(paths: Mapping[str, str], files: Mapping[str, bytes]) -> tuple[d
 def _handed_faults(name: str, file: str, value: Json) -> Iterator[Refusal]:
     if not isinstance(value, dict) or set(value) != {"id", "value", "sops"}:
         said = "a handed file has `id`, `value` and what sops adds, and nothing else"
-        answer = Answer("hand the value over anew", f"gitmesh hand {name}")
+        answer = Answer(f"encrypt the value anew to the mesh's vault with sops, as handed/{name}.yaml")
         yield Refusal(Code.SCHEMA, file, said, At(file), answers=(answer,))
         return
     for key in ("id", "value"):
         if not (isinstance(value[key], str) and value[key].startswith("ENC[")):
-            again = "what stood in the clear is no secret any more: hand over a new value"
-            answer = Answer(again, f"gitmesh hand {name}")
+            gone = "what stood in the clear is no secret any more"
+            answer = Answer(f"{gone}: encrypt a new value to the mesh's vault with sops")
             at = At(file, (key,))
             yield Refusal(Code.SECRET_EXPOSED, file, f"`{key}` is not encrypted", at, answers=(answer,))
 

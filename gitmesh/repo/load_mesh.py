@@ -130,20 +130,24 @@ def _check_seats(said: Mapping[str, Json]) -> Iterator[Refusal]:
 
 def _check_remotes(said: Mapping[str, Json]) -> Iterator[Refusal]:
     for key in ("origin", "mailbox"):
-        remote = said.get(key)
-        if remote is None:
-            continue
-        if _PASSWORD.match(remote):
-            yield _wrong(
-                "a password stands in the URL, and every node and every clone reads this file",
-                At(FILE, (key,), value=True),
-                "write the URL without it, and change the password: it is no secret any more",
-                "a node's access to git is its own: an ssh key, or a file of git credentials",
-                code=Code.SECRET_EXPOSED,
-            )
-        elif not _REMOTE.fullmatch(remote):
-            message = "expected a git remote by ssh, https or an absolute path"
-            yield _value(key, message, "such as `ssh://git@git.example.org/hellas.git`")
+        if said.get(key) is not None:
+            yield from check_remote(said[key], At(FILE, (key,), value=True))
+
+
+def check_remote(remote: str, at: At) -> Iterator[Refusal]:
+    """Refuse what is no remote that git may fetch from, and a password in one."""
+    if _PASSWORD.match(remote):
+        yield _wrong(
+            "a password stands in the URL, and every node and every clone reads this file",
+            at,
+            "write the URL without it, and change the password: it is no secret any more",
+            "a node's access to git is its own: an ssh key, or a file of git credentials",
+            code=Code.SECRET_EXPOSED,
+            subject=at.file,
+        )
+    elif not _REMOTE.fullmatch(remote):
+        message = "expected a git remote by ssh, https or an absolute path"
+        yield _wrong(message, at, "such as `ssh://git@git.example.org/hellas.git`", subject=at.file)
 
 
 def _check_seat_contracts(said: Mapping[str, Json], beside: Beside) -> Iterator[Refusal]:

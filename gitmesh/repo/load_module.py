@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from gitmesh.core.checking import may_say
@@ -25,6 +25,7 @@ from gitmesh.core.model import (
 from gitmesh.core.reference import BadForm, Ref, Text, parse
 from gitmesh.core.refusal import Answer, At, Code, Refusal
 from gitmesh.core.retired import RETIRED
+from gitmesh.repo.load_like import merged
 
 _FORMATS = ("text", "from", "ini", "env", "properties", "yaml", "json", "toml")
 _OPTIONS = ("module", "host", "narrow", "takes", "optional", "as", "seat", "max-age")
@@ -44,7 +45,6 @@ _PLAIN = (
 _NOT_OF_A_JOB = ("after", "reload", "rollback")
 """What a job does not take over from the container that it is like."""
 _PROVISIONER = ("adapter", "at", "login", "admin")
-Keys = tuple[str | int, ...]
 
 
 def read_module(
@@ -99,6 +99,9 @@ class _Reading:
             return ("true" if value else "false",)
         if not isinstance(value, str):
             return (str(value),)
+        return self._parsed(value, at.of_value())
+
+    def _parsed(self, value: str, at: At) -> Text:
         try:
             return parse(value)
         except BadForm as bad:
@@ -129,8 +132,7 @@ class _Reading:
         return value  # type: ignore[no-any-return]  # JSON's other values: None, bool, int
 
     def _key(self, key: str, at: At) -> str:
-        literal = self.literal(key, at.child(key))
-        return literal if isinstance(literal, str) else key
+        return self._literal(key, at.child(key))
 
     def literal(self, value: Json, at: At) -> Json:
         """A value in which no answer is read, with `$${` as `${`."""
@@ -140,7 +142,10 @@ class _Reading:
             return {key: self.literal(each, at.child(key)) for key, each in value.items()}
         if not isinstance(value, str) or "${" not in value:
             return value
-        text = self.text(value, at)
+        return self._literal(value, at.of_value())
+
+    def _literal(self, value: str, at: At) -> str:
+        text = self._parsed(value, at)
         if any(isinstance(each, Ref) for each in text):
             self.refuse(
                 Code.REFERENCE_FORM,
@@ -162,7 +167,7 @@ class _Reading:
                 "value",
                 at,
                 optional=optional,
-                schema=said["operator"],
+                schema=self.literal(said["operator"], at.child("operator")),
                 has_default="default" in said,
                 default=self.literal(said.get("default"), at.child("default")),
             )
@@ -177,7 +182,7 @@ class _Reading:
             said["module"],
             at,
             {key: self.tree(each, at.child(key)) for key, each in asked.items()},
-            narrow=said.get("narrow", {}),
+            narrow=self.literal(said.get("narrow", {}), at.child("narrow")),
             takes=Takes(said["takes"]) if "takes" in said else None,
             optional=optional,
             as_word=said.get("as"),
@@ -203,7 +208,7 @@ class _Reading:
         other = said[name].get("like")
         if other is None:
             return own[name]
-        at = own[name].at.child("like")
+        at = own[name].at.child("like").of_value()
         if other not in own or other in (*path, name):
             message = f"the module has no container `{other}`"
             if other in own:
@@ -213,7 +218,7 @@ class _Reading:
                 self.refuse(Code.CONTAINER_UNKNOWN, message, at, may_say(other, known, "other container"))
             return own[name]
         base = self._like(other, said, own, (*path, name))
-        return _merged(base, own[name], said[other], said[name])
+        return merged(base, own[name], said[other], said[name])
 
     def _container(self, name: str, said: Mapping[str, Json], at: At) -> Container:
         """A container as it stands, without what it is like."""
@@ -284,7 +289,7 @@ class _Reading:
         files = {}
         for path, value in said.get("files", {}).items():
             here = at.child("files", path)
-            files[self.text(path, here)] = self._content(value, here)
+            files[self._parsed(path, here)] = self._content(value, here)
         return files
 
     def _content(self, value: Json, at: At) -> Content:
@@ -308,7 +313,7 @@ class _Reading:
         self.refuse(
             Code.FILE_MISSING,
             f"there is no {folder}/{name}",
-            at,
+            at.of_value(),
             may_say(name, self.beside, "file beside the module"),
         )
 
@@ -321,13 +326,15 @@ class _Reading:
         spec = self._container(name, said, at)
         other = containers.get(container or "")
         if other is not None and where == "like":
-            spec = _merged(other, spec, self.value["containers"][container], said)
+            spec = merged(other, spec, self.value["containers"][container], said)
             spec = replace(spec, plain={k: v for k, v in spec.plain.items() if k not in _NOT_OF_A_JOB})
         elif other is not None:
             user, reads_as = (spec.user, None) if spec.user else (other.user, other.reads_as)
             spec = replace(spec, image=other.image, user=user, reads_as=reads_as)
-        program = self.literal(said.get("host", []), at.child("host"))
-        return Job(name, at, said["at"], where, container, tuple(map(str, program)), spec)
+        elif where == "host":
+            program = self._texts(said, "host", at)
+            spec = replace(spec, command=program, written={("command",): at.child("host")})
+        return Job(name, at, said["at"], where, container, spec)
 
     def _provision(self, contract: str, said: Mapping[str, Json]) -> Provision:
         at = self.at.child("provides", contract)
@@ -335,7 +342,7 @@ class _Reading:
         return Provision(
             contract=contract,
             at=at,
-            accepts=said.get("accepts", {}),
+            accepts=self.literal(said.get("accepts", {}), at.child("accepts")),
             serves={
                 name: self.text(each, at.child("serves", name))
                 for name, each in said.get("serves", {}).items()
@@ -353,58 +360,3 @@ class _Reading:
             admin=given.get("admin"),
             options={key: each for key, each in given.items() if key not in _PROVISIONER},
         )
-
-
-def _merged(
-    base: Container, own: Container, said_of_base: Mapping[str, Json], said: Mapping[str, Json]
-) -> Container:
-    """`own` with what it takes over from `base`: maps merge, the rest replaces; publish and health stay.
-
-    Both `said` are what stands in the file for each of the two."""
-    when = {name: replace(each, publish=()) for name, each in base.when.items()}
-    for name, each in own.when.items():
-        when[name] = _both(when[name], each) if name in when else each
-    plain = dict(base.plain)
-    for key, value in own.plain.items():
-        both_maps = isinstance(value, dict) and isinstance(plain.get(key), dict)
-        plain[key] = {**plain[key], **value} if both_maps else value
-    return replace(
-        own,
-        image=own.image or base.image,
-        entrypoint=own.entrypoint if "entrypoint" in said else base.entrypoint,
-        command=own.command if "command" in said else base.command,
-        env={**base.env, **own.env},
-        env_from=own.env_from or base.env_from,
-        env_file={**base.env_file, **own.env_file},
-        env_file_reason=own.env_file_reason or base.env_file_reason,
-        files={**base.files, **own.files},
-        mounts={**base.mounts, **own.mounts},
-        hostname=base.hostname if own.hostname is None else own.hostname,
-        user=own.user or base.user,
-        reads_as=own.reads_as or base.reads_as,
-        image_paths=own.image_paths if "image-paths" in said else base.image_paths,
-        plain=plain,
-        when=when,
-        written={
-            **(base.written or dict(_written(said_of_base, base.at))),
-            **dict(_written(said, own.at)),
-        },
-    )
-
-
-def _written(said: Mapping[str, Json], at: At, above: Keys = ()) -> Iterator[tuple[Keys, At]]:
-    """Every key of the maps in `said`, as the keys that lead to it, and its place."""
-    for key, value in said.items():
-        yield (*above, key), at.child(key)
-        if isinstance(value, Mapping):
-            yield from _written(value, at.child(key), (*above, key))
-
-
-def _both(base: When, own: When) -> When:
-    return When(
-        env={**base.env, **own.env},
-        env_file={**base.env_file, **own.env_file},
-        files={**base.files, **own.files},
-        mounts={**base.mounts, **own.mounts},
-        publish=own.publish,
-    )

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 from gitmesh.assets import asset
 from gitmesh.core.model import Json
 from gitmesh.core.refusal import Answer, At, Code, Refusal
+from gitmesh.repo.habits import habit, remedy
+from gitmesh.repo.schema_roots import meant, roots, unknown
 from gitmesh.repo.strict import name, show
 
 if TYPE_CHECKING:
@@ -33,14 +35,19 @@ KINDS = (
     "purges",
     "reveals",
     "catalogue",
+    "seats",
+    "ratchet",
 )
 
 Violation = Any
 """A `jsonschema.ValidationError`, whose own types call every attribute possibly unset."""
 
+_SUBSET = "subset.json"
+"""What a contract's schema may say; a contract's file and a module's refer to it."""
 _MOST = 50
 """More violations than this in one file are not worth reading."""
 
+_SEE_SCHEMA = "see what stands where: gitmesh schema {}"
 _TYPES = {
     "object": "a map",
     "array": "a list",
@@ -61,8 +68,9 @@ def check(kind: str, file: str, value: Json) -> list[Refusal]:
         value = [] if schema(kind).get("type") == "array" else {}
     if _quick(kind).is_valid(value):
         return []
-    errors = _thorough(kind).iter_errors(value)
+    errors, wholes = roots(_thorough(kind).iter_errors(value), value)
     refusals = {refusal for error in errors for refusal in _refusals(file, error)}
+    refusals |= {_refusal(file, keys, said, _SEE_SCHEMA.format(kind)) for keys, said in wholes.items()}
     if not refusals:
         said = f"this is no {kind} file"
         return [
@@ -73,10 +81,13 @@ def check(kind: str, file: str, value: Json) -> list[Refusal]:
 
 @cache
 def schema(kind: str) -> dict[str, Any]:
-    """The JSON Schema of a kind of file. Raises `ValueError` for an unknown kind."""
+    """The JSON Schema of a kind of file, whole in itself. Raises `ValueError` for an unknown kind."""
     if kind not in KINDS:
         raise ValueError(f"no kind of file is called {kind!r}")
-    loaded: dict[str, Any] = json.loads((asset("schemas") / f"{kind}.json").read_bytes())
+    text = (asset("schemas") / f"{kind}.json").read_text()
+    loaded: dict[str, Any] = json.loads(text.replace(f'"{_SUBSET}#', '"#'))
+    if _SUBSET in text:
+        loaded["$defs"] |= json.loads((asset("schemas") / _SUBSET).read_bytes())["$defs"]
     return loaded
 
 
@@ -120,13 +131,16 @@ def _refusals(file: str, error: Violation) -> Iterator[Refusal]:
         case "required":
             yield from _missing(file, keys, error)
         case "dependentRequired":
-            yield _refusal(file, keys, "`command` is missing beside `in`", "add `command`")
+            yield from _missing_beside(file, keys, error)
         case "anyOf" | "oneOf" if _all_required(error):
             yield from _choice(file, keys, error)
         case "enum":
             yield _one_of(file, keys, error, said)
         case _:
-            yield _refusal(file, keys, said or _plain(error), _answer(error), value=True)
+            text = said or _plain(error)
+            known = remedy(keys, error.instance) or _answer(error)
+            answer = known or (None if "expected" in text else "see its schema: gitmesh schema")
+            yield _refusal(file, keys, text, answer, value=True)
 
 
 def _refusal(
@@ -138,17 +152,13 @@ def _refusal(
 
 
 def _unknown(file: str, keys: tuple[str | int, ...], error: Violation) -> Iterator[Refusal]:
-    known = list(error.schema.get("properties", ()))
-    free = [key for key in known if key not in error.instance]
-    for key in error.instance:
-        if key not in known:
-            yield _unknown_key(file, (*keys, key), free, known)
+    for key in unknown(error):
+        yield _unknown_key(file, (*keys, key), meant(key, error), list(error.schema.get("properties", ())))
 
 
-def _unknown_key(
-    file: str, keys: tuple[str | int, ...], free: Sequence[str], known: Sequence[str]
-) -> Refusal:
-    close = _close(str(keys[-1]), free)
+def _unknown_key(file: str, keys: tuple[str | int, ...], close: str | None, known: Sequence[str]) -> Refusal:
+    if (instead := habit(keys)) is not None:
+        return _refusal(file, keys, "unknown key", instead)
     said = f"unknown key; did you mean `{close}`?" if close else "unknown key"
     return _refusal(file, keys, said, f"write `{close}`" if close else f"there are {_listed(known)}")
 
@@ -171,9 +181,20 @@ def _missing(file: str, keys: tuple[str | int, ...], error: Violation) -> Iterat
         if key in error.instance or f"'{key}' " not in error.message:
             continue
         about = str(known.get(key, {}).get("description", "")) if isinstance(known.get(key), Mapping) else ""
-        if _close(key, [each for each in error.instance if each not in known]):
-            continue  # misspelt, and refused as an unknown key
+        misspelt = next((each for each in unknown(error) if meant(each, error) == key), None)
+        if misspelt is not None:
+            yield _unknown_key(file, (*keys, misspelt), key, list(known))
+            continue
         yield _refusal(file, keys, f"`{key}` is missing", f"add `{key}`" + (f": {about}" if about else ""))
+
+
+def _missing_beside(file: str, keys: tuple[str | int, ...], error: Violation) -> Iterator[Refusal]:
+    """A key that another one needs; a misspelt one is refused as an unknown key."""
+    meanings = {meant(each, error) for each in unknown(error)}
+    for key, needed in error.validator_value.items():
+        for each in needed if key in error.instance else ():
+            if each not in error.instance and each not in meanings:
+                yield _refusal(file, keys, f"`{each}` is missing beside `{key}`", f"add `{each}`")
 
 
 def _all_required(error: Violation) -> bool:
@@ -189,8 +210,8 @@ def _choice(file: str, keys: tuple[str | int, ...], error: Violation) -> Iterato
         return
     if not any(choice in error.instance for choice in choices):
         for key in error.instance:
-            if _close(key, choices):
-                yield _unknown_key(file, (*keys, key), choices, choices)
+            if close := _close(key, choices):
+                yield _unknown_key(file, (*keys, key), close, choices)
                 return
     present = [choice for choice in choices if choice in error.instance]
     answer = f"keep one of {_listed(present)}" if len(present) > 1 else f"add one of {_listed(choices)}"
@@ -266,7 +287,7 @@ def _close(word: str, choices: Iterable[str]) -> str | None:
     """The choice that `word` is probably a misspelling of."""
     import difflib  # a few milliseconds that a tree without mistakes need not pay
 
-    return next(iter(difflib.get_close_matches(word[:80], list(choices), n=1, cutoff=0.7)), None)
+    return next(iter(difflib.get_close_matches(word[:80], list(choices), n=1, cutoff=0.65)), None)
 
 
 def _listed(words: Sequence[str], joint: str = "and") -> str:

@@ -358,11 +358,12 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class ReportedWait:
-    """`assignment` waits on `on` for `requirement`."""
+    """`assignment` waits on `on` for `requirement`, since the pull that found it first."""
 
     assignment: str
     on: str
     requirement: str
+    since: Time | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ def test_every_schema_is_one_under_both_dialects() -> None:
 
 MODULE = """\
 module: gitea
-seats: [mesh-git, mesh-elsewhere]
+seats: [mesh-controller]
 requires:
   database: {module: postgres-database}
   sure: {module: postgres-database, as: sure, seat: mesh-store}
@@ -108,7 +108,7 @@ containers:
 """
 
 
-def small(**more: str) -> Mesh:
+def small(more: Mapping[str, str] = {}) -> Mesh:
     """The small mesh with a gitea that requires a little of everything."""
     texts = {**FILES, "modules/gitea/module.yaml": MODULE, **more}
     mesh, _ = load({name: text.encode() for name, text in texts.items()})
@@ -133,7 +133,7 @@ GOOD = [
     with_("uses", ["spare", "relay", "gpu"]),
     with_("values", {"word": "abc", "relay": "mail", "shape": {"a": ["b"]}}),
     with_("place", {"data": "/srv/x", "http": 8080, "gpu": "/dev/dri"}),
-    with_("holds", ["mesh-git"]),
+    with_("holds", ["mesh-controller"]),
     with_("grants", ["host-network", "cap:NET_ADMIN", "access:media", "device:gpu"]),
     with_("as", "gitea_old"),
     with_("fresh", True),
@@ -201,7 +201,7 @@ def test_each_kind_of_mistake_is_refused(mistake: str) -> None:
 def test_a_value_is_demanded_of_an_assignment_where_nobody_else_gives_it(
     shared_values: str, needed: bool
 ) -> None:
-    mesh = small(**({"values/gitea.yaml": shared_values} if shared_values else {}))
+    mesh = small({"values/gitea.yaml": shared_values} if shared_values else {})
     without = {**LEAST, "values": {"web.name": "git.example.org"}}
     module, assignment = mesh.modules["gitea"], mesh.assignments["gitea@athens"]
     assert fits(assignment_schema(schema("assignment"), mesh, module), without)
@@ -209,7 +209,7 @@ def test_a_value_is_demanded_of_an_assignment_where_nobody_else_gives_it(
 
 
 def test_what_a_refused_file_may_hide_is_not_denied() -> None:
-    mesh = small(**{"modules/postgres/module.yaml": "module: postgres\nrequires: [\n"})
+    mesh = small({"modules/postgres/module.yaml": "module: postgres\nrequires: [\n"})
     wanted = assignment_schema(schema("assignment"), mesh, mesh.modules["gitea"])
     assert fits(wanted, with_("pins", {"database": "postgres@sparta"}))
     assert not fits(wanted, with_("pins", {"databse": "postgres@sparta"}))
@@ -223,7 +223,7 @@ def test_a_spread_is_closed_over_the_module_that_it_names() -> None:
         {"module": "gitea", "every": True},
         {"module": "gitea", **LEAST},
         {"module": "gitea", "every": True, **with_("values", {"worker": 2})},
-        {"module": "gitea", "every": True, **LEAST, "holds": ["mesh-git"]},
+        {"module": "gitea", "every": True, **LEAST, "holds": ["mesh-controller"]},
         {"module": "postgres", "every": True, "values": {"workers": 2}},
     ):
         assert not fits(wanted, wrong)

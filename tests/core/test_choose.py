@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitmesh.core.choose import Candidates, Choice, choose
+from gitmesh.core.choose import Candidates, Choice, Unsaid, choose
 from gitmesh.core.model import Assignment, Kind, Mesh, Module, Node, Provision, Requirement
 from gitmesh.core.refusal import At, Code, Refusal
 
@@ -39,7 +39,9 @@ def _oracle(
     if seat:
         if holder is None:
             return Code.SEAT_UNHELD
-        return holder if holder in able else Code.NO_PROVIDER
+        if holder not in able:
+            return Code.NO_PROVIDER
+        return holder if old in (None, holder) or chosen == holder else Code.PROVIDER_CHANGED
     if pin:
         return pin if pin in able else Code.PIN_BAD
     own = [each for each in able if each.endswith("@n1")]
@@ -51,10 +53,10 @@ def _oracle(
         ruled, said = str(chosen), True
     else:
         ruled, said = "", False
-    if old in able:
-        if not ruled or ruled == old or said:
-            return ruled or str(old)
+    if old and ruled and ruled != old and not said:
         return Code.PROVIDER_CHANGED
+    if old in able:
+        return ruled or str(old)
     return ruled or (Code.AMBIGUOUS_PROVIDER if able else Code.NO_PROVIDER)
 
 
@@ -79,7 +81,11 @@ def test_the_oracle_agrees(
     holders = {"store": holder} if holder else {}
     found = choose(_mesh(chosen), holders, consumer, requirement, Candidates(tuple(sorted(able)), {}), old)
     expected = _oracle(seat, holder, pin, able, chosen, old)
-    assert (found.provider if isinstance(found, Choice) else found.code) == expected
+    if isinstance(found, Unsaid):
+        assert expected == Code.PROVIDER_CHANGED
+        assert found.able is (old in able)
+    else:
+        assert (found.provider if isinstance(found, Choice) else found.code) == expected
 
 
 @pytest.mark.rule("B4")

@@ -87,6 +87,45 @@ def test_both_ends_are_told_the_canonical_name() -> None:
     assert env["URL"] == "https://xn--mnchen-3ya.example"
 
 
+ROUTE = """
+contract: route
+unique: [name, path]
+asks:
+  upstream: {type: string}
+  name:     {type: string, format: hostname, from: operator}
+  path:     {type: string, from: operator, default: /}
+  ports:    {type: array, items: {type: integer}, default: []}
+fields:
+  url: {type: string, format: uri, derived: 'https://{name}{path}'}
+"""
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "held"),
+    [
+        ("{web.name: a.example.org, web.path: /git}", "{web.name: A.example.org., web.path: /wiki}", False),
+        ("{web.name: a.example.org, web.path: /git}", "{web.name: A.example.org., web.path: /git}", True),
+        ("{web.name: a.example.org, web.path: /git}", "{web.name: a.example.org, web.path: /GIT}", False),
+        ("{web.name: a.example.org}", "{web.name: a.example.org, web.path: /}", True),
+        ("{web.name: a.example.org, web.path: /git}", "{web.name: b.example.org, web.path: /git}", False),
+    ],
+)
+@pytest.mark.rule("B9")
+def test_a_name_may_be_shared_by_path_where_the_contract_says_so(one: str, other: str, held: bool) -> None:
+    files = {"contracts/route.yaml": ROUTE, APP: f"values: {one}\n", OTHER: f"values: {other}\n"}
+    _, refusals = resolved(files)
+    assert [each.code for each in refusals] == ([Code.NAME_HELD] if held else [])
+
+
+@pytest.mark.rule("B9")
+def test_anything_that_is_asked_can_be_unique() -> None:
+    files = {"contracts/route.yaml": ROUTE.replace("[name, path]", "[ports]")}
+    _, refusals = resolved({**files, OTHER: "values: {web.name: b.example.org}\n"})
+    assert [(each.code, each.message) for each in refusals] == [
+        (Code.NAME_HELD, "`[]` is held by app@athens already")
+    ]
+
+
 NAMES = st.from_regex(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True)
 
 

@@ -10,7 +10,7 @@ import pytest
 from gitmesh.core.compose import compose
 from gitmesh.core.declaration import Declaration, Holed, LoginHole, SecretHole
 from gitmesh.core.identity import LONGEST, dns, logins, mint
-from gitmesh.core.record import Record, Recorded, from_json, to_json
+from gitmesh.core.record import Record, Recorded, Resource, from_json, to_json
 from gitmesh.core.refusal import Code, Refusal, ordered
 from gitmesh.core.resolve import Resolution, resolve
 from gitmesh.core.waiting import Waiting, waiting
@@ -229,7 +229,11 @@ def test_the_record_goes_to_json_and_back() -> None:
     value = to_json(resolution.record, resolution.mesh.id)
     assert from_json(json.loads(json.dumps(value))) == resolution.record
     assert resolution.record.of("app@athens") == Recorded(
-        "app_athens", {"http": 31000}, {"database": "postgres@sparta", "web": "edge@delphi"}
+        "app_athens",
+        {"http": 31000},
+        {"database": "postgres@sparta", "web": "edge@delphi"},
+        places={"data": "/var/lib/mesh/app/data"},
+        resources={"database": Resource("postgres-database", "app_athens")},
     )
 
 

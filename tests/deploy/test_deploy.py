@@ -208,9 +208,11 @@ def test_a_removed_node_loses_its_ref_and_the_approval_names_it_no_more(world: W
     world.deploy()
     (world.mesh / "assignments/athens/gitea.yaml").unlink()
     (world.mesh / "nodes/athens.yaml").unlink()
+    world.edit("mesh.yaml", ["allow"], {"drop": ["athens"]})
     world.commit_push("athens is given up")
     done = world.deploy()
     assert done.refusals == ()
+    assert world.deploy(world.pass_time(DAY)).refusals == (), "a renewal resolves the same commit again"
     assert "refs/gitmesh/node/athens" in done.pushed
     assert set(world.refs("refs/gitmesh/node")) == {"refs/gitmesh/node/delphi", "refs/gitmesh/node/sparta"}
     assert set(canonical.decode(world.deployed()["shards/0.json"])) == {"delphi", "sparta"}

@@ -47,7 +47,7 @@ STORE = AssignmentSpec(
             publish=(PublishSpec("10.7.0.11", 31004, 5432, "tcp", "mesh"),),
         )
     },
-    jobs={"backup": JobSpec("daily", "in", "db", (), ContainerSpec("", command=("pg_dump", "-Fc")))},
+    jobs={"backup": JobSpec("daily", "in", "db", ContainerSpec("", command=("pg_dump", "-Fc")))},
     provides={
         "postgres-database": ProvisionSpec(
             "exec", consumers=(ConsumerSpec(DATABASE, "app_athens", "athens", "10.7.0.11", secret=DATABASE),)

@@ -47,7 +47,20 @@ def test_what_would_run_is_described_without_secrets(tmp_path: Path) -> None:
         {"address": "10.7.0.11", "port": 31004, "listens": 5432, "protocol": "tcp", "reach": "mesh"}
     ]
     backup = json.loads((tmp_path / FILES / "store@athens/backup.job.json").read_text())
-    assert backup["job"] == {"schedule": "daily", "where": "in", "container": "db", "program": []}
+    assert backup["job"] == {"schedule": "daily", "where": "in", "container": "db"}
+
+
+def test_c98_a_recreated_container_keeps_its_hostname(tmp_path: Path) -> None:
+    applied(tmp_path)
+    first = json.loads((tmp_path / FILES / "store@athens/db.json").read_text())
+    assert first["hostname"] == "db"
+    store = DECLARATION.assignments["store@athens"]
+    changed = replace(store.containers["db"], env={"MORE": "x"})
+    other = replace(store, containers={**store.containers, "db": changed})
+    applied(tmp_path, replace(DECLARATION, assignments={**DECLARATION.assignments, "store@athens": other}), 2)
+    again = json.loads((tmp_path / FILES / "store@athens/db.json").read_text())
+    assert again["identity"] != first["identity"]
+    assert again["hostname"] == "db"
 
 
 def test_the_environment_is_written_line_by_line(tmp_path: Path) -> None:

@@ -168,9 +168,9 @@ def test_only_the_frame_stays_where_a_file_changed() -> None:
     before, after = (
         fill(each, VALUES).assignments["app@athens"].containers["web"] for each in (DECLARATION, edited)
     )
-    assert before.frame == after.frame and before.identity != after.identity
+    assert before.marks.frame == after.marks.frame and before.identity != after.identity
     renamed = with_container(DECLARATION, "app@athens", "web", env={"MODE": "slow"})
-    assert fill(renamed, VALUES).assignments["app@athens"].containers["web"].frame != before.frame
+    assert fill(renamed, VALUES).assignments["app@athens"].containers["web"].marks != before.marks
 
 
 @pytest.mark.parametrize(

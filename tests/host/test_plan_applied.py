@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from gitmesh.core.declaration import Declaration, MountSpec
-from gitmesh.core.plan import Verb, plan
-from tests.host.declared import DECLARATION, with_container
+from gitmesh.core.plan import AssignmentPlan, Version, plan
+from gitmesh.core.steps import Verb
+from tests.host.declared import ADMIN, DATABASE, DECLARATION, rotated, with_container
 from tests.host.test_apply import Node
 
 RELOADS = with_container(DECLARATION, "app@athens", "web", plain={"reload": {"signal": "HUP"}})
@@ -37,9 +38,37 @@ def test_the_plan_is_what_the_host_does(name: str, tmp_path: Path) -> None:
     node = Node(tmp_path)
     node.apply(old)
     node.runtime.take()
-    node.apply(new)
+    outcomes = node.apply(new)
     assert sorted(node.runtime.take()) == sorted(_asked(old, new))
+    assert {(each.assignment, *said) for each in outcomes.values() for said in each.why.items()} == _why(
+        plan(old, new)
+    )
     node.root.close()
+
+
+@pytest.mark.rule("E8")
+@pytest.mark.rule("G2")
+@pytest.mark.parametrize("secret", [DATABASE, ADMIN])
+def test_a_rotation_is_planned_as_it_is_done(secret: str, tmp_path: Path) -> None:
+    planned = plan(DECLARATION, DECLARATION, after={secret: Version(1)})
+    node = Node(tmp_path)
+    node.apply(DECLARATION)
+    outcomes = node.apply(DECLARATION, rotated(secret, "GMCANARYnew value"))
+    assert {(each.assignment, *said) for each in outcomes.values() for said in each.why.items()} == _why(
+        planned
+    )
+    node.root.close()
+
+
+def _why(planned: tuple[AssignmentPlan, ...]) -> set[tuple[str, str, tuple[str, ...]]]:
+    """What the plan recreates or reloads, and why."""
+    verbs = (Verb.RECREATE, Verb.RELOAD)
+    return {
+        (each.assignment, step.subject, step.why)
+        for each in planned
+        for step in each.steps
+        if step.verb in verbs
+    }
 
 
 def _asked(old: Declaration, new: Declaration) -> list[str]:
@@ -54,3 +83,14 @@ def _asked(old: Declaration, new: Declaration) -> list[str]:
             if step.verb is Verb.RELOAD:
                 asked.append(f"reload {step.subject} HUP")
     return asked
+
+
+@pytest.mark.rule("E3")
+def test_where_somebody_edited_another_file_a_reload_is_not_enough(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    node.apply(RELOADS)
+    (tmp_path / "run/gitmesh/secrets/app@athens/web/etc/app.json").write_text("edited")
+    new = with_container(RELOADS, "app@athens", "web", files=_SCRIPT)
+    outcome = node.apply(new)["app@athens"]
+    assert outcome.started == ("web",) and outcome.why == {"web": ("drifted", "content /opt/run.sh")}
+    node.root.close()

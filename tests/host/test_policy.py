@@ -18,6 +18,7 @@ from gitmesh.core.declaration import (
     MountSpec,
     ProvisionSpec,
     PublishSpec,
+    RegistrySpec,
     registry_of,
 )
 from gitmesh.host.policy import POLICY_FILE, Policy, read_policy
@@ -92,9 +93,22 @@ def test_each_kind_is_held_against_the_policy(policy: Policy, spec: AssignmentSp
 
 
 @pytest.mark.rule("S64")
+@pytest.mark.parametrize("mirror", ["evil.example/hub", "evil.example:5000", "evil"])
+def test_a_mirror_is_held_against_it_too(mirror: str) -> None:
+    spec = container(image="docker.io/library/x:1")
+    declaration = Declaration("0" * 32, "hellas", "athens", "::1", "/", assignments={"x@athens": spec})
+    mirrored = replace(declaration, registries={"docker.io": RegistrySpec(mirror)})
+    policy = Policy(registries=("docker.io",))
+    assert policy.vetoed(declaration) == {}
+    host = mirror.partition("/")[0]
+    assert policy.vetoed(mirrored) == {"x@athens": f"the registry {host} is not allowed on this node"}
+    assert Policy(registries=("docker.io", host)).vetoed(mirrored) == {}
+
+
+@pytest.mark.rule("S64")
 def test_jobs_are_held_against_it_and_everything_is_said_at_once() -> None:
-    like = JobSpec("daily", "like", "x", (), ContainerSpec("evil.example/x:1", plain={"privileged": True}))
-    host = JobSpec("daily", "host", None, ("true",), ContainerSpec(""))
+    like = JobSpec("daily", "like", "x", ContainerSpec("evil.example/x:1", plain={"privileged": True}))
+    host = JobSpec("daily", "host", None, ContainerSpec("", command=("true",)))
     spec = AssignmentSpec("x", jobs={"like": like, "host": host})
     found = vetoed(Policy(registries=("docker.io",), capabilities=()), spec)
     assert "evil.example" in found and "privileged" in found and "host-job" in found

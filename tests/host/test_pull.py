@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
+from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,9 +14,13 @@ import pytest
 
 from gitmesh.host.mailbox import REPORT_EVERY
 from gitmesh.host.pull import Busy
-from gitmesh.host.state import StateDamaged
+from gitmesh.host.state import HOME, StateDamaged
+from gitmesh.trust.keys import SealingKey
 from gitmesh.trust.refused import Refused
 from tests.host.settled import (
+    SITE,
+    STATS,
+    answer,
     command,
     content,
     copy_of,
@@ -84,6 +90,32 @@ def test_the_report_is_said_again_after_an_hour(world: World) -> None:
 def test_the_command_says_that_nothing_is_new(world: World) -> None:
     done = command(world, "athens", "--format", "json")
     assert done.exit_code == 0 and '"changed": false' in done.output and '"nothing new' in done.output
+
+
+# --- what another node answers -------------------------------------------------------------------------
+
+
+@pytest.mark.rule("B12")
+def test_a_changed_answer_is_held_back_shown_and_taken_once_a_commit_accepts_it(
+    world: World, athens: Path
+) -> None:
+    before, other = running(athens), SITE.replace("7", "8")
+    answer(world, {"site": other}, 2)
+    for _ in range(2):
+        done = command(world, "athens")
+        assert "gitea@athens: held back: umami@sparta answers another site for stats; " in done.output
+        assert f"accept it with rotations.yaml: {{{STATS}: 1}}" in done.output
+        assert done.exit_code == 0 and other not in done.output and running(athens) == before
+    assert b"held back: umami@sparta" in b64decode(
+        json.loads(world.files(report_of("athens"))["report.json"])["payload"]
+    )
+    world.write("rotations.yaml", f"{STATS}: 1\n")
+    world.commit_push()
+    world.deploy()
+    pulled = world.pull("athens")
+    assert "held back" not in str(pulled.remarks) and pulled.failed == [] and running(athens) != before
+    assert other in json.dumps(json.loads((athens / HOME / "answers.json").read_bytes()))
+    assert world.pull("athens").new == []
 
 
 # --- drift, no network, a reboot -----------------------------------------------------------------------
@@ -228,7 +260,7 @@ def test_a_node_that_the_approval_no_longer_names_keeps_what_runs(world: World, 
 @pytest.mark.rule("F1")
 def test_a_node_approved_with_other_keys_keeps_what_runs(world: World, athens: Path) -> None:
     before = running(athens)
-    world.edit("nodes/athens.yaml", ["keys", "seal"], world.installed("sparta").seal().public_text)
+    world.edit("nodes/athens.yaml", ["keys", "seal"], SealingKey.generate().public_text)
     world.commit_push()
     world.deploy()
     done = command(world, "athens")
@@ -363,3 +395,14 @@ def test_the_first_root_must_be_the_one_that_was_given_by_hand(tmp_path: Path) -
     assert done.exit_code == 75 and '"deploy": 0' in done.output
     assert not (world.root("athens") / "var/lib/gitmesh/accepted").exists()
     assert DATABASE not in str(content(world.root("athens")))
+
+
+@pytest.mark.rule("B11")
+def test_a_wait_is_told_with_its_beginning(tmp_path: Path) -> None:
+    world = World.begin(tmp_path)
+    world.deploy()
+    begun = world.now
+    first = world.pull("athens").waiting
+    later = world.pull("athens", begun + 7200).waiting
+    assert first and first == later, "a wait that goes on keeps its beginning"
+    assert {each.since for each in first} == {begun}

@@ -15,7 +15,7 @@ from gitmesh import fsops
 from gitmesh.host.installed import read_installed
 from gitmesh.host.pull import Pulled, pull
 from gitmesh.trust.counters import Counters
-from tests.host.settled import SITE, Faults, answer, counting, running, settled_mesh
+from tests.host.settled import SITE, STATS, Faults, answer, counting, running, settled_mesh
 from tests.world import World
 
 SAMPLES = 10
@@ -62,6 +62,7 @@ def start(mesh: World, tmp_path_factory: pytest.TempPathFactory, request: pytest
     if kind == "changed":
         text = (mesh.mesh / "assignments/athens/gitea.yaml").read_text()
         mesh.write("assignments/athens/gitea.yaml", text.replace("git.example.org", "forge.example.org"))
+        mesh.write("rotations.yaml", f"{STATS}: 1\n")
         mesh.commit_push()
         mesh.pass_time(60)
         mesh.deploy()

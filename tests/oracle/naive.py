@@ -21,6 +21,8 @@ class Said:
     ports: dict[tuple[str, str], int] = field(default_factory=dict)
     identities: dict[str, str] = field(default_factory=dict)
     values: dict[str, int] = field(default_factory=dict)
+    made: set[str] = field(default_factory=set)
+    """Assignments for which a provider made something, or that have a directory."""
 
 
 def say(world: World, before: Said | None = None) -> Said:
@@ -33,8 +35,10 @@ def say(world: World, before: Said | None = None) -> Said:
         _value(world, place, said)
         for want in _used(world.kind(place.module), place):
             _provider(world, holders, place, want, before, said)
-    _unheld(world, holders, said)
+    _unheld(world, holders, before, said)
     _left_behind(world, before, said)
+    _dropped(world, before, _moved(world, before, said), said)
+    _made(world, said)
     _names(world, said)
     _ports(world, before, said)
     _circles(world, said)
@@ -113,29 +117,73 @@ def _answers(kind: Kind, want: Want) -> bool:
     return want.contract != "alpha" or (want.size or 1) <= most
 
 
-def _unheld(world: World, holders: dict[str, str], said: Said) -> None:
-    """A seat that is needed and unheld is refused, the vault also for each consumer's credential."""
+def _unheld(world: World, holders: dict[str, str], before: Said, said: Said) -> None:
+    """A seat that is needed and unheld is refused, the vault also for each consumer's credential. Where its
+    holder was unassigned under a consumer, that is refused, and not this as well."""
+    standing = {each.id for each in world.places}
     needed = set()
+    known = set()
     for place in world.places:
         for want in _used(world.kind(place.module), place):
             if want.seat is not None:
                 needed.add(want.seat)
+                if before.providers.get((place.id, want.name), place.id) not in standing:
+                    known.add(want.seat)
             if want.contract in ("secret", "beta"):
                 needed.add("mesh-vault")
-    for seat in needed - holders.keys():
+    for seat in needed - holders.keys() - known:
         said.refused.add(("seat-unheld", seat))
 
 
 def _left_behind(world: World, before: Said, said: Said) -> None:
     """A provider with consumers can't be unassigned."""
-    standing = {each.id: each for each in world.places}
-    for (consumer, requirement), provider in before.providers.items():
-        if consumer in standing and provider not in standing:
-            wants = {each.name: each for each in world.kind(standing[consumer].module).wants}
+    standing = {each.id for each in world.places}
+    for place in world.places:
+        for want in _used(world.kind(place.module), place):
+            provider = before.providers.get((place.id, want.name))
             # A secret belongs to its consumer, whoever holds the vault.
-            secret = wants[requirement].contract == "secret"
-            if not secret and requirement not in dict(standing[consumer].pins):
+            counts = want.contract != "secret" and want.name not in dict(place.pins)
+            if counts and provider is not None and provider not in standing:
                 said.refused.add(("provider-in-use", provider))
+
+
+def _dropped(world: World, before: Said, moved: set[str], said: Said) -> None:
+    """All of a node, or three or more that are more than half of the mesh, go only where `drop` names the
+    nodes; what it names has to lose something. What is refused as in use or as moved is not dropped."""
+    gone = set(before.identities) - {each.id for each in world.places}
+    in_use = {subject for code, subject in said.refused if code == "provider-in-use"}
+    most = len(gone) >= 3 and len(gone) > len(before.identities) / 2
+    for node in {each.split("@")[1] for each in gone}:
+        here = {each for each in before.identities if each.endswith(f"@{node}")}
+        real = (gone & here) - in_use - moved
+        if node not in world.drops and real and (most or real == here):
+            said.refused.add(("drop-unsaid", ""))
+    for node in world.drops:
+        if not any(each.endswith(f"@{node}") for each in gone):
+            said.refused.add(("drop-leftover", node))
+
+
+def _made(world: World, said: Said) -> None:
+    """Whose provider keeps something for it: a credential's account, or what the provider answers with."""
+    for place in world.places:
+        if place.module == "vault":
+            said.made.add(place.id)
+        for want in _used(world.kind(place.module), place):
+            if want.contract in ("beta", "gamma") and (place.id, want.name) in said.providers:
+                said.made.add(place.id)
+
+
+def _moved(world: World, before: Said, said: Said) -> set[str]:
+    """One that is gone with something made for it, and a new one of its module: is it the same?"""
+    standing = {each.id for each in world.places}
+    new = sorted(each.id for each in world.places if each.id not in before.identities)
+    moved = set()
+    for gone in before.made - standing:
+        like = [each for each in new if each.split("@")[0] == gone.split("@")[0]]
+        if like:
+            said.refused.add(("move-unsaid", like[0]))
+            moved.add(gone)
+    return moved
 
 
 def _value(world: World, place: Place, said: Said) -> None:

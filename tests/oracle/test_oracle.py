@@ -15,7 +15,7 @@ from gitmesh.repo.load import load
 from tests.oracle.meshes import Kind, Place, World, files_of, worlds
 from tests.oracle.naive import Said, say
 
-WITHOUT_SUBJECT = {Code.CYCLE, Code.PROVIDER_CHANGED}
+WITHOUT_SUBJECT = {Code.CYCLE, Code.PROVIDER_CHANGED, Code.DROP_UNSAID}
 """Refused once for all that they touch; whom the refusal names is a matter of its words."""
 
 
@@ -87,8 +87,11 @@ def _changed(draw: st.DrawFn) -> tuple[World, World]:
     unpinned: bool = draw(st.booleans())
     kept = [_without(world, each, set() if unpinned else names) for each in kept]
     choose = tuple(each for each in world.choose if each[1] in names)
-    everywhere = tuple(each.name for each in world.machines)
-    return world, dataclasses.replace(world, places=(*kept, *new), choose=choose, drops=everywhere)
+    losing = sorted({each.node for each in world.places if each.id not in names})
+    drops = tuple(
+        each.name for each in world.machines if draw(st.integers(0, 9)) < (8 if each.name in losing else 1)
+    )
+    return world, dataclasses.replace(world, places=(*kept, *new), choose=choose, drops=drops)
 
 
 def _possible(world: World) -> list[Place]:
@@ -119,6 +122,8 @@ def _without(world: World, place: Place, names: set[str]) -> Place:
 @given(_changed())
 @settings(max_examples=1000, deadline=None)
 @pytest.mark.rule("G1")
+@pytest.mark.rule("G3")
+@pytest.mark.rule("G8")
 @pytest.mark.rule("B17")
 @pytest.mark.rule("B21")
 def test_a_commit_after_another(meshes: tuple[World, World]) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+from gitmesh.assets import asset
 from gitmesh.core.refusal import At, Code, Refusal, Span
 from gitmesh.repo import document, doubt, nodes
 from gitmesh.repo.doubt import harmless
@@ -455,6 +457,34 @@ ENDINGS = ("", "]", "}", "\n", "\nz: 1\n", '"\n')
 @given(st.sampled_from(OPENINGS), st.lists(st.sampled_from(PIECES), max_size=12), st.sampled_from(ENDINGS))
 def test_the_readers_agree_on_anything(opening: str, pieces: list[str], ending: str) -> None:
     agree(opening + "".join(pieces) + ending)
+
+
+@lru_cache(maxsize=2)
+def real(folder: str) -> list[str]:
+    """The real documents of a folder of the reference, or of the template."""
+    base = asset("mesh-repo-template") if folder == "template" else shared(folder)
+    return [file.read_text("utf-8") for file in sorted(base.rglob("*.yaml"))]
+
+
+def mutated(data: st.DataObject, text: str) -> str:
+    """Some lines of a document with a few small mistakes, and perhaps other line ends."""
+    lines = text.splitlines(keepends=True)
+    start = data.draw(st.integers(0, max(len(lines) - 1, 0)))
+    text = "".join(lines[start : start + data.draw(st.integers(1, 40))])
+    for _ in range(data.draw(st.integers(0, 4))):
+        at = data.draw(st.integers(0, len(text)))
+        gone = data.draw(st.sampled_from([0, 0, 0, 1, 2, 8]))
+        text = text[:at] + data.draw(st.sampled_from(("", *PIECES))) + text[at + gone :]
+    return data.draw(
+        st.sampled_from([text, text.rstrip("\n"), text.replace("\n", "\r\n"), f"\ufeff{text}", text + text])
+    )
+
+
+@pytest.mark.parametrize("folder", ["compose", "example-mesh", "template"])
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_the_readers_agree_on_real_files_with_mistakes(folder: str, data: st.DataObject) -> None:
+    agree(mutated(data, data.draw(st.sampled_from(real(folder)))))
 
 
 @settings(max_examples=200, deadline=None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gitmesh.assets import asset
 from gitmesh.repo.document import read
 from gitmesh.repo.edit import Uneditable, drop, put, render
 from gitmesh.repo.strict import same
@@ -26,7 +28,7 @@ def test_a_pin_leaves_every_other_byte() -> None:
     assert after == before + b"pins:   {database: postgres@sparta}\n"
 
 
-FORMS = {
+FORMS: dict[str, Callable[[bytes], bytes]] = {
     "as it is": lambda blob: blob,
     "CRLF": lambda blob: blob.replace(b"\n", b"\r\n"),
     "no final newline": lambda blob: blob.rstrip(b"\n"),
@@ -88,10 +90,16 @@ def test_put_then_drop_gives_back_every_byte(form: str, folder: str) -> None:
         (b"a: |\n  x\n\n# c\n", ["b"], "q", b"a: |\n  x\nb: q\n\n# c\n"),
         (b"a: 1 # c", ["b"], 2, b"a: 1 # c\nb: 2"),
         # values that change
-        (b"a: 1 # c\nb: 2\n", ["a"], "no", b"a: no # c\nb: 2\n"),
+        (b"a: 1 # c\nb: 2\n", ["a"], "no", b"a: 'no' # c\nb: 2\n"),
         (b"a:   'x' # c\n", ["a"], "it's", b"a:   'it''s' # c\n"),
         (b'a: "x"\n', ["a"], "y", b'a: "y"\n'),
         (b"a: x\n", ["a"], "1.10", b"a: '1.10'\n"),
+        (b"a: x y\n", ["a"], "it's: b", b"a: 'it''s: b'\n"),
+        (b"a: x y\n", ["a"], "it's, z", b"a: it's, z\n"),
+        (b"a: {b: x y}\n", ["a", "b"], "y, z", b"a: {b: 'y, z'}\n"),
+        (b"a: x y\n", ["a"], "z #y", b"a: 'z #y'\n"),
+        (b"a: x\n", ["a"], " x", b"a: ' x'\n"),
+        (b"a: x\n", ["a"], "&x", b"a: '&x'\n"),
         (b"a: ~\n", ["a", "b"], "x", b"a: {b: x}\n"),
         (b"a: # c\nb: 1\n", ["a"], 5, b"a: 5 # c\nb: 1\n"),
         (b"a:\nb: 1\n", ["a", "k"], "v", b"a: {k: v}\nb: 1\n"),
@@ -232,3 +240,68 @@ def test_an_edit_says_just_what_was_asked(old: dict[str, Any], keys: list[str], 
     assert keys[-1] not in dropped
     others = {key: value for key, value in old.items() if key != keys[0]}
     assert same({key: value for key, value in value_of(after).items() if key != keys[0]}, others)
+
+
+# --- there and back, in every document that ships ------------------------------------------------------
+
+
+def documents(mesh: str) -> list[bytes]:
+    """Every YAML file of the template, or of the example mesh."""
+    folder = asset("mesh-repo-template") if mesh == "template" else shared(mesh)
+    return [each.read_bytes() for each in sorted(folder.rglob("*.yaml"))]
+
+
+def maps_in(value: Any, at: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], dict[str, Any]]]:
+    """Every map of a document that is reached by keys alone, with its keys; an empty one is not kept as
+    one when its only entry goes."""
+    found = [(at, value)] if isinstance(value, dict) and (value or not at) else []
+    for key, each in value.items() if isinstance(value, dict) else ():
+        found += maps_in(each, (*at, key))
+    return found
+
+
+NEW = st.sampled_from(["new", "web.name", "pins", "values", "place", "as", "0", "no", "it's"])
+
+
+@pytest.mark.parametrize("mesh", ["template", "example-mesh"])
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_what_is_set_and_unset_again_leaves_every_byte(mesh: str, data: st.DataObject) -> None:
+    form = FORMS[data.draw(st.sampled_from(sorted(FORMS)))]
+    before = form(data.draw(st.sampled_from(documents(mesh))))
+    blob, put_at = before, []
+    for _ in range(data.draw(st.integers(1, 4))):
+        at, held = data.draw(st.sampled_from(maps_in(value_of(blob) or {})))
+        path = [*at, data.draw(NEW), *data.draw(st.lists(NEW, max_size=1))]
+        if path[len(at)] in held:
+            continue
+        blob = put(blob, path, data.draw(VALUES))
+        put_at.append(path)
+    for path in reversed(put_at):
+        blob = drop(blob, path)
+    assert blob == before
+
+
+@pytest.mark.parametrize("mesh", ["template", "example-mesh"])
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_a_value_that_is_changed_and_changed_back_leaves_every_byte(mesh: str, data: st.DataObject) -> None:
+    before = data.draw(st.sampled_from(documents(mesh)))
+    texts = [
+        (*at, key)
+        for at, held in maps_in(value_of(before) or {})
+        for key, each in held.items()
+        if isinstance(each, str) and "\n" not in each
+    ]
+    if not texts:
+        return
+    path = data.draw(st.sampled_from(texts))
+    old = value_of(before)
+    for key in path:
+        old = old[key]
+    other = put(before, path, data.draw(st.sampled_from(["x", "git.example.org", "postgres@sparta"])))
+    changed = [
+        line for line, after in zip(before.splitlines(), other.splitlines(), strict=True) if line != after
+    ]
+    assert len(changed) <= 1
+    assert put(other, path, old) == before

@@ -175,7 +175,7 @@ def test_a_name_that_is_not_its_place(path: str, text: str, keys: tuple[str, ...
 def test_two_definitions_of_one_name() -> None:
     text = BASE["contracts/route.yaml"]
     mesh, refusals = _load(catalogue__shop__contracts__route=text)
-    assert [each.code for each in refusals] == [Code.FILE_NAME]
+    assert [each.code for each in refusals] == [Code.DEFINED_TWICE, Code.CATALOGUE_UNPINNED]
     assert "contracts/route" in mesh.broken
 
 
@@ -187,7 +187,7 @@ def test_a_vendored_catalogue() -> None:
             "catalogue/shop/contracts/ticket.yaml": "contract: ticket\nfields: {}\n",
         }
     )
-    assert refusals == []
+    assert [each.code for each in refusals] == [Code.CATALOGUE_UNPINNED]
     assert "tool" in mesh.modules
     assert mesh.modules["tool"].at.file == "catalogue/shop/modules/tool/module.yaml"
 

@@ -95,16 +95,16 @@ def test_a_refused_mesh_file_makes_no_second_mistake_of_its_seats() -> None:
 
 
 def test_a_paused_node_says_why_and_until_when() -> None:
-    text = (
-        "address: 10.7.0.11\nstate: {paused: {reason: new disk, until: '2027-01-31'}}\nenrol: 'x25519:abc'\n"
-    )
+    token = f"ed25519:{'B' * 42}A="
+    state = "{paused: {reason: new disk, until: '2027-01-31'}}"
+    text = f"address: 10.7.0.11\nstate: {state}\nenrol: '{token}'\n"
     mesh, refusals = _load(nodes__athens=text)
     athens = mesh.nodes["athens"]
     assert refusals == []
     assert (athens.state, athens.pause, athens.enrol) == (
         "paused",
         Pause("new disk", "2027-01-31"),
-        "x25519:abc",
+        token,
     )
     mesh, _ = _load(nodes__athens="address: 10.7.0.11\nstate: revoked\n")
     assert (mesh.nodes["athens"].state, mesh.nodes["athens"].pause) == ("revoked", None)

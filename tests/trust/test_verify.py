@@ -391,7 +391,7 @@ def test_answers_of_a_node_that_the_approval_no_longer_asks() -> None:
     refused(Why.NOT_IN_MESH, lambda: verify_answers(world.answers(), verified, "sparta", FRESH))
 
 
-@pytest.mark.rule("S20")
+@pytest.mark.rule("S20", "B12")
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
@@ -413,7 +413,7 @@ def test_an_answer_outside_its_contract_withholds_that_one_alone(fields: object,
     assert refusal.message == f"app@athens.stats: answered by umami@sparta with {told}"
 
 
-@pytest.mark.rule("S20")
+@pytest.mark.rule("S20", "B12")
 def test_all_wrong_answers_are_named_at_once() -> None:
     found, _ = verify_answers(
         world.answers(fields={"stats": {}, "search": {}}), pull(World().bundle()), "sparta", FRESH

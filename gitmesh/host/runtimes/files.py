@@ -11,9 +11,9 @@ import json
 from collections.abc import Mapping
 
 from gitmesh.core import codec
+from gitmesh.core import file_formats as formats
 from gitmesh.core.model import Json
 from gitmesh.fsops import Root
-from gitmesh.host import formats
 from gitmesh.host.filled import FilledAssignment, FilledContainer
 from gitmesh.host.runtimes.base import FILES, Item, env_file_path, file_path, unit_of_job
 
@@ -32,7 +32,7 @@ class FilesRuntime:
         for name, container in filled.containers.items():
             items |= _items(filled.id, name, container, {})
         for name, job in filled.jobs.items():
-            said = {"schedule": job.spec.schedule, "where": job.spec.where, "program": list(job.spec.program)}
+            said = {"schedule": job.spec.schedule, "where": job.spec.where}
             if job.spec.container is not None:
                 said["container"] = job.spec.container
             items |= _items(filled.id, unit_of_job(name), job.container, {"job": said})
@@ -112,7 +112,8 @@ def _described(assignment: str, unit: str, container: FilledContainer) -> dict[s
         "publish": codec.encode(spec.publish),
         "health": spec.health,
         "user": spec.user,
-        "hostname": container.hostname,
+        # A name that a recreated container keeps: some software finds its data by it.
+        "hostname": None if spec.plain.get("network") == "host" else container.hostname or unit,
         **spec.plain,
     }
     if container.env_file is not None:

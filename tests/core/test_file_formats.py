@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+from gitmesh.core import file_formats as formats
+from gitmesh.core.file_formats import Unwritable
 from gitmesh.core.model import Json
-from gitmesh.host import formats
-from gitmesh.host.formats import Unwritable
 
 TEXT = st.text(max_size=20) | st.sampled_from(
     [
