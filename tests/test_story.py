@@ -68,7 +68,7 @@ class Told:
             if each["state"] == "waiting":
                 (why,) = each["why"]
                 on, _, what = why.removeprefix("on ").partition(" for ")
-                found[assignment] = (on, what)
+                found[assignment] = (on, what.partition(" since ")[0])
         return found
 
     def assignments(self) -> dict[str, Json]:

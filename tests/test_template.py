@@ -16,7 +16,9 @@ from gitmesh.repo.load import load
 from tests.real import PROJECT
 
 TEMPLATE = PROJECT / "mesh-repo-template"
-KINDS = {"contracts": "contract", "modules": "module", "nodes": "node", "assignments": "assignment"}
+KINDS = {"contracts": "contract", "modules": "module", "nodes": "node", "assignments": "assignment"} | {
+    "catalogue-ratchet.yaml": "ratchet"
+}
 
 
 def template() -> dict[str, bytes]:

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable
 
 import click
 
+from gitmesh.core.contract_builtin import contract_of
 from gitmesh.core.model import Kind, Mesh, Module
+from gitmesh.core.refusal import Code
 from gitmesh.repo.load_assignments import PLACED
 
 Names = Callable[[Mesh, click.Context], Iterable[str]]
@@ -101,6 +103,31 @@ def _keys(mesh: Mesh, ctx: click.Context) -> Iterable[str]:
         elif each.contract in mesh.contracts:
             asks = mesh.contracts[each.contract].asks
             yield from (f"{name}.{ask}" for ask, asked in asks.items() if asked.from_operator)
+
+
+def _requirements(mesh: Mesh, _: click.Context) -> Iterable[str]:
+    """Each requirement of each assignment, as `explain` takes it."""
+    for each in mesh.assignments.values():
+        module = mesh.modules.get(each.module)
+        yield from (f"{each.id}.{name}" for name in (module.requires if module is not None else ()))
+
+
+def _fields(mesh: Mesh, _: click.Context) -> Iterable[str]:
+    """Each field of each requirement of each assignment."""
+    for each in mesh.assignments.values():
+        module = mesh.modules.get(each.module)
+        for requirement in module.requires.values() if module is not None else ():
+            contract = contract_of(requirement, mesh.contracts)
+            yield from (
+                f"{each.id}.{requirement.name}.{name}" for name in (contract.fields if contract else ())
+            )
+
+
+def explained(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Codes of refusals; assignments, and after a dot their requirements, and after another the fields."""
+    parts = (_assignments, _requirements, _fields)
+    named = _completing(parts[min(incomplete.count("."), 2)])(ctx, param, incomplete)
+    return [code.value for code in Code if code.value.startswith(incomplete)] + named
 
 
 def revisions(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:

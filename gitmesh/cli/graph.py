@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
 import click
 
 from gitmesh.cli.complete import assignments
-from gitmesh.cli.main import Misused, colourful, nearest
+from gitmesh.cli.main import Failure, Misused, colourful, nearest
 from gitmesh.cli.options import repo_option
 
 
@@ -19,15 +20,16 @@ from gitmesh.cli.options import repo_option
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["mermaid", "dot", "json"]),
+    type=click.Choice(["mermaid", "dot", "svg", "json"]),
     default="mermaid",
     show_default=True,
-    help="The language of the graph.",
+    help="The language of the graph; svg is drawn by Graphviz.",
 )
 def graph(assignment: str | None, repo: Path | None, form: str) -> None:
     """Draw who requires what of whom: the whole mesh, or one ASSIGNMENT with its neighbours.
 
-    Dashed is what comes with a credential. Exit code 3: the mesh is refused, which is said instead.
+    Dashed is what comes with a credential or waits for an answer. Exit code 3: the mesh is refused, which
+    is said instead.
     """
     from gitmesh.cli.opened import open_mesh
     from gitmesh.report import graph as drawn
@@ -42,7 +44,26 @@ def graph(assignment: str | None, repo: Path | None, form: str) -> None:
         click.echo(terminal.render(refusals, opened.files, colour=colourful(sys.stderr)), nl=False, err=True)
         sys.exit(3)
     shown = drawn.graph(resolution, assignment)
-    if form == "json":
-        click.echo(json.dumps(drawn.as_json(shown)))
-    else:
-        click.echo(drawn.as_dot(shown) if form == "dot" else drawn.as_mermaid(shown), nl=False)
+    match form:
+        case "json":
+            text = json.dumps(drawn.as_json(shown)) + "\n"
+        case "dot":
+            text = drawn.as_dot(shown)
+        case "svg":
+            text = _svg(drawn.as_dot(shown))
+        case _:
+            text = drawn.as_mermaid(shown)
+    click.echo(text, nl=False)
+
+
+def _svg(graph: str) -> str:
+    """A graph in DOT as Graphviz draws it. Its text stays text, and is that of the names of a mesh."""
+    try:
+        done = subprocess.run(["dot", "-Tsvg"], input=graph, capture_output=True, text=True, check=False)
+    except FileNotFoundError as missing:
+        raise Failure(
+            "an SVG is drawn by Graphviz, and there is no `dot` on PATH", "apt-get install graphviz"
+        ) from missing
+    if done.returncode:
+        raise Failure(f"Graphviz could not draw the graph: {done.stderr.strip()}")
+    return done.stdout

@@ -67,7 +67,8 @@ class Failure(click.ClickException):
         nothing of it is left that a terminal would obey (F6)."""
         from gitmesh.report.located import safe  # here, since most commands end well
 
-        lines = [f"{self.word}: {self.message}", *([] if self.command is None else [f"  try: {self.command}"])]
+        attempt = [] if self.command is None else [f"  try: {self.command}"]
+        lines = [f"{self.word}: {self.message}", *attempt]
         for line in "\n".join(lines).split("\n"):
             click.echo(safe(line), file=file, err=file is None)
 

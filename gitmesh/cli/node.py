@@ -197,7 +197,12 @@ def _as_json(pulled: Pulled) -> str:
             "stale": pulled.stale,
             "new": pulled.new,
             "waiting": [
-                {"assignment": each.assignment, "on": each.on, "requirement": each.requirement}
+                {
+                    "assignment": each.assignment,
+                    "on": each.on,
+                    "requirement": each.requirement,
+                    "since": each.since,
+                }
                 for each in pulled.waiting
             ],
             "failed": [{"subject": each.subject, "message": each.message} for each in pulled.failed],

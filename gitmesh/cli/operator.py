@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from gitmesh import explain as pages
+from gitmesh.cli.complete import explained
 from gitmesh.cli.main import Failure, Misused, cli, colourful, nearest
 from gitmesh.cli.options import format_option, repo_option
 from gitmesh.core.refusal import Code, Refusal
+from gitmesh.report import page
 
 if TYPE_CHECKING:
     from gitmesh.cli.opened import Opened
@@ -106,7 +108,9 @@ def _resolved(opened: Opened, resolution: Resolution, form: str) -> str:
 
 
 @click.command(epilog="Example: gitmesh explain gitea@athens.database.password")
-@click.argument("code", metavar="[CODE|ASSIGNMENT[.REQUIREMENT[.FIELD]]]", required=False)
+@click.argument(
+    "code", metavar="[CODE|ASSIGNMENT[.REQUIREMENT[.FIELD]]]", required=False, shell_complete=explained
+)
 @repo_option
 @format_option
 def explain(code: str | None, repo: Path | None, form: str) -> None:
@@ -133,6 +137,8 @@ def explain(code: str | None, repo: Path | None, form: str) -> None:
         raise Misused(f"no refusal has the code `{code}`{hint}", "gitmesh explain")
     if form == "json":
         click.echo(json.dumps({"v": 1, **_row(code), "page": pages.page(code)}))
+    elif colourful(sys.stdout):
+        page.show(pages.page(code), sys.stdout)
     else:
         click.echo(pages.page(code), nl=False)
 

@@ -108,7 +108,7 @@ def _pair(text: str, option: str, form: str) -> tuple[str, str]:
 
 
 def _choose_all(draft: Draft, id_: str, asked: bool) -> None:
-    """Ask for every choice that is a person's, and write each as a pin (B4). Raises Refused unless `asked`."""
+    """Ask for every choice that is a person's, and pin each (B4). Raises Refused if nobody is `asked`."""
     _, refusals = draft.after().resolve()
     mine = [each for each in refusals if each.subject == id_ or each.subject.startswith(f"{id_}.")]
     open_choices = {
@@ -231,19 +231,42 @@ def _consumers(opened: Opened, id_: str) -> list[tuple[str, str]]:
 @click.argument("assignment", shell_complete=complete.assignments)
 @click.argument("requirement", shell_complete=complete.pinnable)
 @click.argument("provider", shell_complete=complete.providers)
+@click.option("--also", multiple=True, metavar="ASSIGNMENT.REQUIREMENT", help="Pin this one to it as well.")
 @repo_option
 @format_option
-def pin(assignment: str, requirement: str, provider: str, repo: Path | None, form: str) -> None:
+def pin(
+    assignment: str, requirement: str, provider: str, also: tuple[str, ...], repo: Path | None, form: str
+) -> None:
     """Choose who answers a REQUIREMENT of an ASSIGNMENT.
 
-    ASSIGNMENT and PROVIDER are called module@node.
+    ASSIGNMENT and PROVIDER are called module@node. With --also several are pinned to it at once; all of them
+    are written, or none.
     """
+    with told_as(form):
+        opened = open_mesh(repo)
+        drafts: dict[str, Draft] = {}
+        for id_, name in [(assignment, requirement), *map(_of_assignment, also)]:
+            standing = known_assignment(opened.mesh, id_)
+            check_pin(opened.mesh, known_module(opened.mesh, standing.module), name, provider)
+            draft = drafts.get(id_) or Draft.of(opened, standing.module, standing.node)
+            draft.put(["pins", name], provider)
+            drafts[id_] = draft
+        notes = [note for id_, draft in drafts.items() for note in _notes(draft, id_)]
+        changes = {draft.path: draft.blob for draft in drafts.values()}
+        finish(opened, changes, list(drafts), form, notes)
 
-    def edit(draft: Draft, mesh: Mesh, module: Module) -> None:
-        check_pin(mesh, module, requirement, provider)
-        draft.put(["pins", requirement], provider)
 
-    _edit(repo, assignment, edit, form)
+def _notes(draft: Draft, id_: str | None) -> list[str]:
+    if draft.spread is None:
+        return []
+    return [f"it takes the place of {draft.spread} for {id_}, and begins with what that said"]
+
+
+def _of_assignment(text: str) -> tuple[str, str]:
+    id_, dot, name = text.partition(".")
+    if not (id_ and dot and name):
+        raise Misused("--also takes ASSIGNMENT.REQUIREMENT, such as gitea@athens.database")
+    return id_, name
 
 
 @click.command(
@@ -357,7 +380,4 @@ def choose(contract: str, provider: str, repo: Path | None, form: str) -> None:
 
 
 def _finish(draft: Draft, id_: str | None, form: str) -> None:
-    notes = []
-    if draft.spread is not None:
-        notes.append(f"it takes the place of {draft.spread} for {id_}, and begins with what that said")
-    finish(draft.opened, {draft.path: draft.blob}, [id_] if id_ else [], form, notes)
+    finish(draft.opened, {draft.path: draft.blob}, [id_] if id_ else [], form, _notes(draft, id_))

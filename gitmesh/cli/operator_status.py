@@ -217,7 +217,7 @@ def _wait(assignment: str, on: str, requirement: str) -> str:
 
 
 def _reported(report: Report, slice_: Slice, head: Head, unknown: NodeStatus, now: int) -> NodeStatus:
-    from gitmesh.report.status import APPLIED, BEHIND, FAILED, WAITING, NodeStatus, by_assignment
+    from gitmesh.report.status import APPLIED, BEHIND, FAILED, WAITING, NodeStatus, by_assignment, in_utc
 
     runs = report.applied is not None and report.applied.sha256 == slice_.declaration_sha256
     states = dict.fromkeys(unknown.assignments, APPLIED if runs else BEHIND)
@@ -225,8 +225,9 @@ def _reported(report: Report, slice_: Slice, head: Head, unknown: NodeStatus, no
     for wait in report.waiting:
         if wait.assignment in states:
             states[wait.assignment] = WAITING
+        since = "" if wait.since is None else f" since {in_utc(wait.since)}"
         said = _wait(wait.assignment, wait.on, wait.requirement)
-        why.setdefault(wait.assignment, []).append(said)
+        why.setdefault(wait.assignment, []).append(f"{said}{since}")
     remarks = [*(report.remarks or ()), *unknown.notes]
     for failed in report.failed:
         subject = failed.subject if failed.subject in states else failed.subject.partition(".")[0]

@@ -48,7 +48,7 @@ def finish(
     said = [(path, _action(opened, path, blob)) for path, blob in changes.items()]
     real = {path: changes[path] for path, action in said if action != "unchanged"}
     after = opened.with_files(real) if real else opened
-    _write(opened, real)
+    write(opened, real)
     rest = [each for each in after.resolve()[1] if _is_about(each, set(changes), about)]
     if form == "json":
         click.echo(as_json.dump(edited(said, rest, after.files)))
@@ -80,10 +80,10 @@ def _line(path: str, action: str) -> str:
     return f"{'removed' if action == 'removed' else 'wrote'} {path}"
 
 
-def _write(opened: Opened, changes: Changes) -> None:
+def write(opened: Opened, changes: Changes) -> None:
     """Write the files that stay, then remove those that go: at no moment is less said than before.
 
-    Ctrl-C waits for the few files to be there, so that an edit is whole or was never begun.
+    Ctrl-C waits for the few files to be there, so that an edit is whole or was never begun. Raises OSError.
     """
     waiting = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:

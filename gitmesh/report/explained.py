@@ -41,7 +41,7 @@ def _value(part: Part) -> str:
 
 
 def as_json(rows: Sequence[Explained], refusals: Iterable[Refusal], record: str) -> dict[str, Json]:
-    """Version 1 of `gitmesh explain ASSIGNMENT --format json`; keys may join it, none goes away."""
+    """Version 1 of `gitmesh explain ASSIGNMENT --format json`, frozen as `schemas/explained.json` says."""
     return {
         "v": 1,
         "requirements": [_row(each) for each in rows],

@@ -21,7 +21,7 @@ def render(refusals: Iterable[Refusal], files: Mapping[str, bytes]) -> str:
     lines = [_line(each) for each in kept]
     if len(found) > len(kept):
         left = f"{len(found) - len(kept)} more refusals, which the job's summary and `gitmesh check` show"
-        lines.append(f"::error title=gitmesh::{_message(left)}")
+        lines.append(f"::error title=gitmesh::{escape_message(left)}")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -30,9 +30,9 @@ def _line(found: Located) -> str:
     properties = {"title": refusal.code.value}
     if found.place is not None:
         properties = {"file": found.place.file, **_columns(found), **properties}
-    head = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    head = ",".join(f"{name}={escape_property(value)}" for name, value in properties.items())
     text = "\n".join(_text(refusal))
-    return f"::error {head}::{_message(text)}"
+    return f"::error {head}::{escape_message(text)}"
 
 
 def _columns(found: Located) -> dict[str, str]:
@@ -51,10 +51,11 @@ def _text(refusal: Refusal) -> list[str]:
     return [safe(each) for each in (f"{refusal.subject}: {refusal.message}", *ways)]
 
 
-def _message(text: str) -> str:
+def escape_message(text: str) -> str:
     """As GitHub's runner reads it back: a line end would begin a command of its own."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _property(text: str) -> str:
-    return _message(text).replace(":", "%3A").replace(",", "%2C")
+def escape_property(text: str) -> str:
+    """A property of a command, which ends at a comma or at two colons."""
+    return escape_message(text).replace(":", "%3A").replace(",", "%2C")

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gitmesh.core.model import Json, Kind
-from gitmesh.core.resolve import Resolution
+from gitmesh.core.resolve import Resolution, waits
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """`consumer` requires `requirement` of `provider`; `waits` where a credential comes with it."""
+    """`consumer` requires `requirement` of `provider`; `waits` where that comes with a credential or an
+    answer of the running backend."""
 
     consumer: str
     requirement: str
@@ -31,7 +32,12 @@ class Graph:
 def graph(resolution: Resolution, around: str | None = None) -> Graph:
     """The whole mesh, or one assignment with its providers and its consumers."""
     edges = tuple(
-        Edge(consumer, requirement, answered.by, answered.contract.credential is not None)
+        Edge(
+            consumer,
+            requirement,
+            answered.by,
+            answered.contract.credential is not None or waits(resolution.mesh, answered),
+        )
         for (consumer, requirement), answered in sorted(resolution.answers.items(), key=lambda item: item[0])
         if answered.requirement.kind is Kind.MODULE and around in (None, consumer, answered.by)
     )

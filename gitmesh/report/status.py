@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from gitmesh.core.model import Json
 from gitmesh.report.located import safe
@@ -16,6 +17,15 @@ BEHIND = "behind"
 UNKNOWN = "unknown"
 STATES = (APPLIED, WAITING, FAILED, BEHIND, UNKNOWN)
 """Behind: the node runs an older declaration. Unknown: it has not reported yet."""
+
+
+_LAST = 253402300799
+"""The last second that a date can say; a node may have signed any number."""
+
+
+def in_utc(seconds: int) -> str:
+    """A time as people read it."""
+    return f"{datetime.fromtimestamp(min(seconds, _LAST), UTC):%Y-%m-%d %H:%M} UTC"
 
 
 @dataclass(frozen=True, slots=True)

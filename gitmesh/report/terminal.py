@@ -9,25 +9,31 @@ import click
 from gitmesh.core.refusal import Refusal
 from gitmesh.report.located import Located, Place, located, safe
 
+DEPLOYS = "nothing is deployed"
+"""What does not go on where a commit is refused."""
 
-def render(refusals: Iterable[Refusal], files: Mapping[str, bytes], *, colour: bool) -> str:
+
+def render(
+    refusals: Iterable[Refusal], files: Mapping[str, bytes], *, colour: bool, held: str = DEPLOYS
+) -> str:
     """Every refusal with its places and answers, and one line that counts them; empty for none.
 
-    `files` are the bytes that were checked. The same refusals give the same text (B10, B22).
+    `files` are the bytes that were checked; `held` says what does not go on until they are answered. The
+    same refusals give the same text (B10, B22).
     """
     found = located(refusals, files)
     if not found:
         return ""
     blocks = ["\n".join(_block(each, colour)) for each in found]
-    return "\n\n".join([*blocks, summary(found)]) + "\n"
+    return "\n\n".join([*blocks, summary(found, held)]) + "\n"
 
 
-def summary(found: tuple[Located, ...]) -> str:
+def summary(found: tuple[Located, ...], held: str = DEPLOYS) -> str:
     """How many refusals in how many files."""
     files = {each.place.file for each in found if each.place is not None}
     where = f" in {_count(len(files), 'file')}" if files else ""
     answered = "it is answered" if len(found) == 1 else "they are answered"
-    return f"{_count(len(found), 'refusal')}{where}; nothing is deployed until {answered}"
+    return f"{_count(len(found), 'refusal')}{where}; {held} until {answered}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -13,8 +13,12 @@ from gitmesh.report import github, markdown, sarif
 from gitmesh.report import json as as_json
 from gitmesh.report.terminal import render
 from tests.cases.test_cases import HERE, REFUSED, refusals_of
+from tests.real import PROJECT
 
 SCHEMA = jsonschema.Draft202012Validator(json.loads((asset("schemas") / "refusals.json").read_text()))
+SARIF = jsonschema.Draft202012Validator(
+    json.loads((PROJECT / "tests/report/vendored/sarif-2.1.0.json").read_text())
+)
 
 Found = tuple[dict[str, bytes], tuple[Refusal, ...]]
 
@@ -31,7 +35,9 @@ def test_every_face_says_each_refusal_at_its_place(found: Found) -> None:
     SCHEMA.validate(json.loads(as_json.dump({**rows, "commit": None})))
     text = render(refusals, files, colour=False)
     annotations = github.render(refusals, files).splitlines()
-    results = sarif.log(refusals, files)["runs"][0]["results"]
+    log = json.loads(sarif.render(refusals, files))
+    SARIF.validate(log)
+    results = log["runs"][0]["results"]
     assert len(annotations) == len(results) == len(refusals)
     for row, annotation, result in zip(rows["refusals"], annotations, results, strict=True):
         at = row["at"]

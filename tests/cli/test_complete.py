@@ -51,6 +51,11 @@ def mesh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("unassign p", ["postgres"]),
         ("unassign postgres ", ["delphi", "sparta"]),
         ("unassign caddy ", ["delphi"]),
+        ("explain pin-b", ["pin-bad", "pin-beside-seat"]),
+        ("explain git", ["gitea@athens", "gitmesh-vault@delphi"]),
+        ("explain gitea@athens.w", ["gitea@athens.web", "gitea@athens.workers"]),
+        ("explain gitea@athens.database.p", ["gitea@athens.database.password", "gitea@athens.database.port"]),
+        ("explain gitea@athens.http.a", ["gitea@athens.http.address"]),
     ],
 )
 def test_names_of_the_mesh_are_offered(line: str, offered: list[str]) -> None:

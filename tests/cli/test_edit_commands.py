@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,20 @@ def test_pin_keeps_comments_and_says_what_next(mesh: Path) -> None:
         "pins": {"database": "postgres@sparta"},
     }
     assert gitmesh("check").exit_code == 0
+
+
+@pytest.mark.rule("G1")
+def test_pin_writes_several_at_once_or_none(mesh: Path) -> None:
+    shutil.copytree(mesh / "assignments/athens", mesh / "assignments/delphi", dirs_exist_ok=True)
+    done = gitmesh("pin", "gitea@athens", "database", "postgres@sparta", "--also", "gitea@delphi.database")
+    assert done.exit_code == 0, done.output
+    for node in ("athens", "delphi"):
+        assert "database: postgres@sparta" in (mesh / f"assignments/{node}/gitea.yaml").read_text()
+    before = (mesh / GITEA).read_bytes()
+    for wrong in ("gitea@nowhere.database", "gitea@delphi", "gitea@delphi.data"):
+        done = gitmesh("pin", "gitea@athens", "database", "postgres@delphi", "--also", wrong)
+        assert done.exit_code == 2, done.output
+        assert (mesh / GITEA).read_bytes() == before
 
 
 def test_what_is_so_already_is_not_written(mesh: Path) -> None:

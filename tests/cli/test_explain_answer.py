@@ -6,12 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
+from gitmesh.assets import asset
 from gitmesh.cli.main import cli
 from tests.cases.test_cases import HERE, mesh_files
 from tests.cli.small_mesh import FILES, make
+
+SCHEMA = jsonschema.Draft202012Validator(json.loads((asset("schemas") / "explained.json").read_text()))
 
 
 def explain(folder: Path, subject: str, *options: str) -> Result:
@@ -70,6 +74,17 @@ def test_all_requirements_of_an_assignment_in_the_modules_order(tmp_path: Path) 
     names = ["database", "web", "key", "relay", "http", "spare", "workers", "title"]
     assert ids == [f"gitea@athens.{each}" for each in names]
     assert "gitea@athens.spare: postgres-database\n  not used: " in explain(tmp_path, "gitea@athens").output
+
+
+@pytest.mark.rule("C10")
+def test_its_json_is_as_its_schema_says(tmp_path: Path) -> None:
+    for folder, files in (("good", FILES), ("refused", FILES | {"assignments/delphi/caddy.yaml": None})):
+        make(tmp_path / folder, {name: text for name, text in files.items() if text is not None})
+        printed = json.loads(explain(tmp_path / folder, "gitea@athens", "--format", "json").output)
+        SCHEMA.validate(printed)
+    assert printed["refusals"] and any(each["by"] is None for each in printed["requirements"])
+    printed["requirements"][0]["fields"][0] |= {"hole": "secret", "value": "GMCANARY"}
+    assert not SCHEMA.is_valid(printed)
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
 
 from gitmesh.cli.main import cli
 from tests.cli.small_mesh import FILES, make
+from tests.real import require
 
 NAME = r'"[a-z0-9@., ()-]+"'
 MERMAID = (
@@ -46,6 +49,42 @@ def test_a_credential_is_an_edge_that_waits(tmp_path: Path) -> None:
     assert (database["from"], database["to"]) == ("gitea@athens", "postgres@sparta")
     assert database["waits"]
     assert all("gitea@athens" in (each["from"], each["to"]) for each in edges)
+
+
+def test_an_answer_is_waited_for_too(tmp_path: Path) -> None:
+    contract = "contract: page\nabout: A page.\nfields: {number: {type: integer}}\n"
+    module = (
+        "module: press\nrequires: {own: {module: page}}\ncontainers:\n  press:\n"
+        "    image: docker.io/library/press:1@sha256:…\n    env: {PAGE: '${own:number}'}\nprovides:\n"
+        "  page: {answers: [number], provisioner: {adapter: exec, in: press, command: [/bin/page]}}\n"
+    )
+    files = {"contracts/page.yaml": contract, "modules/press/module.yaml": module}
+    make(tmp_path, FILES | files | {"assignments/athens/press.yaml": ""})
+    (edge,) = json.loads(graph(tmp_path, "press@athens", "--format", "json"))["edges"]
+    assert edge["waits"]
+
+
+@pytest.mark.real
+def test_graphviz_draws_every_name_as_text(tmp_path: Path) -> None:
+    require(shutil.which("dot"), "there is no `dot` of Graphviz")
+    make(tmp_path)
+    drawn = ElementTree.fromstring(graph(tmp_path, "--format", "svg"))
+    texts = {"".join(each.itertext()) for each in drawn.iter("{http://www.w3.org/2000/svg}text")}
+    shown = json.loads(graph(tmp_path, "--format", "json"))
+    ids = {each for node in shown["nodes"] for each in node["assignments"]}
+    assert {each["name"] for each in shown["nodes"]} | {
+        each["requirement"] for each in shown["edges"]
+    } <= texts
+    assert ids <= {each.partition(" ")[0] for each in texts}
+    assert not [each.tag for each in drawn.iter() if each.tag.endswith(("script", "image"))]
+
+
+def test_without_graphviz_the_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/git").symlink_to(str(shutil.which("git")))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert "apt-get install graphviz" in graph(tmp_path, "--format", "svg", code=1)
 
 
 def test_another_name_suggests_the_nearest(tmp_path: Path) -> None:

@@ -59,7 +59,8 @@ def test_it_says_who_runs_and_who_waits_on_whom(told: Begun) -> None:
     assert lines[1] == "  gitea@athens  unknown would wait on postgres@sparta for database"
     port = json.loads(next(told.root("sparta").glob("var/lib/gitmesh/files/*/*.json")).read_text())
     address = f"10.7.0.12:{port['publish'][0]['port']}"
-    assert f"  postgres@sparta  waiting on postgres at {address} for gitea@athens.database" in lines
+    wait = f"  postgres@sparta  waiting on postgres at {address} for gitea@athens.database since 20"
+    assert [each for each in lines if each.startswith(wait) and each.endswith(" UTC")]
 
 
 @pytest.mark.rule("G10")

@@ -41,6 +41,26 @@ def test_an_annotation_begins_no_command_of_its_own() -> None:
     assert message.startswith("a.yaml: 100%25\\n::set-env")
 
 
+@pytest.mark.rule("F6")
+@pytest.mark.parametrize(
+    ("said", "in_message", "in_property"),
+    [
+        ("100%", "100%25", "100%25"),
+        ("%0A", "%250A", "%250A"),
+        ("a\r\nb", "a%0D%0Ab", "a%0D%0Ab"),
+        ("a:b", "a:b", "a%3Ab"),
+        ("a,b", "a,b", "a%2Cb"),
+        ("::error::", "::error::", "%3A%3Aerror%3A%3A"),
+        ("]; #=", "]; #=", "]; #="),
+        ("é 漢 😀", "é 漢 😀", "é 漢 😀"),
+    ],
+)
+def test_it_escapes_as_the_runners_own_toolkit(said: str, in_message: str, in_property: str) -> None:
+    # `escapeData` and `escapeProperty` of actions/toolkit, packages/core/src/command.ts.
+    assert github.escape_message(said) == in_message
+    assert github.escape_property(said) == in_property
+
+
 def test_a_comment_has_everything_and_a_heading() -> None:
     found = [refusal(At("a.yaml", ("two",))), refusal(At("a.yaml", ("one",)))]
     text = markdown.render(found, FILES)
