@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from gitmesh.core.answer import layered
+from gitmesh.core.candidates import candidates_of
 from gitmesh.core.choose import seat_of
 from gitmesh.core.grants import possible_grants
 from gitmesh.core.json_schema import closed
 from gitmesh.core.model import Assignment, Json, Kind, Mesh, Module, Requirement, Schema
-from gitmesh.core.resolve import candidates_of
 
 _PLACED = ("directory", "access", "device", "port")
 _SHARED = ("assignmentId", "fresh", "path", "portNumber")

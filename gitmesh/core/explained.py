@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gitmesh.core.candidates import candidates_of
 from gitmesh.core.choose import Candidates
 from gitmesh.core.declaration import AnswerHole, Hole, Holed, SecretHole
 from gitmesh.core.model import Assignment, Json, Kind, Requirement
 from gitmesh.core.read import Unread
 from gitmesh.core.record import Record
-from gitmesh.core.resolve import Resolution, candidates_of, used
+from gitmesh.core.resolve import Resolution, used
 
 _NOT = {
     "pinned": "is not the pinned one",

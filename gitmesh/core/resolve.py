@@ -5,7 +5,7 @@ Pure: the same inputs give the same resolution on any machine (B22).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from operator import itemgetter
@@ -13,13 +13,13 @@ from operator import itemgetter
 from gitmesh.core import choose as choosing
 from gitmesh.core.acts import check_acts
 from gitmesh.core.answer import Answered, Secret, answer_local, consumer_identity, secret_of
-from gitmesh.core.contract import check_value
+from gitmesh.core.candidates import candidates_among, may_be_held, offers_of, stands_on_broken, whole
 from gitmesh.core.drops import check_drops, used_allowances
 from gitmesh.core.environments import check_environments
 from gitmesh.core.facts import check_facts
 from gitmesh.core.grants import check_addresses, check_grants
 from gitmesh.core.identity import identity_of, logins
-from gitmesh.core.model import Assignment, Contract, Json, Kind, Mesh, Requirement
+from gitmesh.core.model import Assignment, Contract, Kind, Mesh, Requirement
 from gitmesh.core.moves import Confirmed, check_moves, follow, settled, unsaid_moves
 from gitmesh.core.orphans import TakenUp, check_orphans, orphaned
 from gitmesh.core.ports import Wanted, give
@@ -63,7 +63,7 @@ def resolve(mesh: Mesh, record: Record, confirmed: Confirmed = frozenset()) -> R
     holders, refusals = hold(mesh)
     refusals += check_guarded(mesh, record.holders, holders)
     record = follow(mesh, record)
-    assignments = [each for _, each in sorted(mesh.assignments.items()) if _whole(mesh, each)]
+    assignments = [each for _, each in sorted(mesh.assignments.items()) if whole(mesh, each)]
     needed = [(each, used(mesh, each)) for each in assignments]
     wanted = [
         Wanted(each, requirement)
@@ -121,17 +121,6 @@ def used(mesh: Mesh, assignment: Assignment) -> tuple[Requirement, ...]:
     return tuple(each for each in requires.values() if not each.optional or each.name in said)
 
 
-def _whole(mesh: Mesh, assignment: Assignment) -> bool:
-    """Whether nothing that the assignment stands on was refused already: else it is silent."""
-    return (
-        assignment.module in mesh.modules
-        and assignment.node in mesh.nodes
-        and f"modules/{assignment.module}" not in mesh.broken
-        and f"nodes/{assignment.node}" not in mesh.broken
-        and assignment.id not in mesh.broken
-    )
-
-
 def _keep(
     answers: dict[tuple[str, str], Answered],
     refusals: list[Refusal],
@@ -154,7 +143,7 @@ def _answer_by_modules(
     refusals: list[Refusal],
 ) -> None:
     """Choose a provider for each module requirement; seats that nobody holds are refused once each."""
-    offers = _offers(mesh, (consumer for consumer, _ in needed))
+    offers = offers_of(mesh, (consumer for consumer, _ in needed))
     # Who could answer is the same for every assignment of a module.
     asked: dict[tuple[str, str], choosing.Candidates] = {}
     unheld: dict[str, list[tuple[Assignment, Requirement]]] = {}
@@ -175,18 +164,18 @@ def _answer_by_modules(
                 continue
             key = (consumer.module, requirement.name)
             if key not in asked:
-                asked[key] = _candidates(mesh, offers.get(contract.name, []), requirement, contract)
+                asked[key] = candidates_among(mesh, offers.get(contract.name, []), requirement, contract)
             candidates = asked[key]
             recorded = record.of(consumer.id).providers.get(requirement.name)
             if stands_on_gone(mesh, consumer, requirement, recorded):
                 continue
             choice = choosing.choose(mesh, holders, consumer, requirement, candidates, recorded)
             if isinstance(choice, choosing.Unsaid):
-                if choice.able or _whole(mesh, mesh.assignments[choice.recorded]):
+                if choice.able or whole(mesh, mesh.assignments[choice.recorded]):
                     unsaid.append(choice)
                 continue
             if isinstance(choice, Refusal):
-                if not _stands_on_broken(mesh, choice, seat and holders[seat]):
+                if not stands_on_broken(mesh, choice, seat and holders[seat]):
                     refusals.append(choice)
                 continue
             answers[consumer.id, requirement.name] = Answered(
@@ -196,7 +185,7 @@ def _answer_by_modules(
         choosing.seat_unheld(mesh, seat, by)
         for seat, by in sorted(unheld.items())
         # Whose holder was unassigned under its consumers is refused for that (B21).
-        if not _may_be_held(mesh, seat) and not any(_is_of_gone(mesh, record, seat, *each) for each in by)
+        if not may_be_held(mesh, seat) and not any(_is_of_gone(mesh, record, seat, *each) for each in by)
     ]
     refusals += provider_changed(mesh, unsaid)
 
@@ -212,81 +201,6 @@ def _is_of_gone(
 def _needs_vault(contract: Contract) -> bool:
     """A per-consumer secret is demanded by the contract, whoever will answer it (C2)."""
     return contract.credential is not None
-
-
-def _stands_on_broken(mesh: Mesh, choice: Refusal, holder: str | None) -> bool:
-    """Whether a refused file might have answered: then the lack of a provider is no second mistake."""
-    if holder is not None:
-        return not _whole(mesh, mesh.assignments[holder])
-    if choice.code not in (Code.NO_PROVIDER, Code.PIN_BAD):
-        return False
-    providers = ("modules/", "spreads/", "nodes/")
-    might = any("@" in each or each.startswith(providers) for each in mesh.broken)
-    return might or any(not _whole(mesh, each) for each in mesh.assignments.values())
-
-
-def _may_be_held(mesh: Mesh, seat: str) -> bool:
-    """Whether an assignment whose file was refused may be the one that holds `seat`."""
-    modules = [
-        mesh.modules.get(mesh.assignments[each].module) for each in mesh.broken & mesh.assignments.keys()
-    ]
-    return any(module is None or seat in module.seats for module in modules)
-
-
-def _offers(mesh: Mesh, assignments: Iterable[Assignment]) -> dict[str, list[str]]:
-    offers: dict[str, list[str]] = {}
-    for each in assignments:
-        for contract in mesh.modules[each.module].provides:
-            offers.setdefault(contract, []).append(each.id)
-    return offers
-
-
-def candidates_of(mesh: Mesh, requirement: Requirement) -> choosing.Candidates:
-    """Who could answer a module requirement whose contract the mesh has, and who is out, with why."""
-    assignments = [each for _, each in sorted(mesh.assignments.items()) if _whole(mesh, each)]
-    contract = mesh.contracts[requirement.contract]
-    return _candidates(mesh, _offers(mesh, assignments).get(contract.name, []), requirement, contract)
-
-
-def _candidates(
-    mesh: Mesh, offers: list[str], requirement: Requirement, contract: Contract
-) -> choosing.Candidates:
-    able: list[str] = []
-    out: dict[str, str] = {}
-    for provider in offers:
-        accepts = mesh.modules[mesh.assignments[provider].module].provides[contract.name].accepts
-        wrong = _not_accepted(accepts, requirement, contract)
-        if wrong is None:
-            able.append(provider)
-        else:
-            out[provider] = wrong
-    return choosing.Candidates(tuple(able), out)
-
-
-def _not_accepted(
-    accepts: Mapping[str, Mapping[str, Json]], requirement: Requirement, contract: Contract
-) -> str | None:
-    for ask, schema in accepts.items():
-        asked = requirement.asks.get(ask, contract.asks[ask].default if ask in contract.asks else None)
-        asked = _literal(asked)
-        items = schema.get("items", {}).get("enum")
-        if isinstance(asked, list) and items is not None:
-            lacking = sorted({str(each) for each in asked} - {str(each) for each in items})
-            if lacking:
-                return f"has no {', '.join(lacking)}"
-        wrong = check_value(schema, asked)
-        if wrong is not None:
-            return f"does not accept `{ask}`: {wrong}"
-    return None
-
-
-def _literal(value: Json) -> Json:
-    """An ask whose texts are literal, as JSON; text with a reference stays a tuple, which nothing accepts."""
-    if isinstance(value, tuple):
-        return value[0] if len(value) == 1 else value
-    if isinstance(value, list):
-        return [_literal(each) for each in value]
-    return value
 
 
 def _secrets(mesh: Mesh, answers: Mapping[tuple[str, str], Answered]) -> dict[str, Secret]:
