@@ -182,12 +182,12 @@ def _git(
 
 def _resolve(path: Path, revision: str) -> str:
     """The commit that `revision` names; RepoError says why there is none, and what mends that."""
+    folder = shlex.quote(str(path))
     if _UNSAFE.search(revision):
-        raise RepoError(f"{shown(revision)!r} names no commit", "git branch --all")
+        raise RepoError(f"`{shown(revision)}` names no commit", f"git -C {folder} branch --all")
     done = _git(path, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     if done.returncode == 0:
         return done.stdout.decode().strip()
-    folder = shlex.quote(str(path))
     refuse_foreign(path, done.stderr)
     inside = _git(path, "rev-parse", "--is-shallow-repository")
     if inside.returncode:

@@ -287,14 +287,24 @@ def test_a_folder_that_is_no_repo(tmp_path: Path, capsys: pytest.CaptureFixture[
     error(done, "is not a git repository", f"git init {tmp_path}")
 
 
-@pytest.mark.parametrize(
-    "revision",
-    ["nowhere", "HEAD~9", "--help", "-n1", "", "a b", "0" * 40, f"x{CONTROL}", ":/x", "HEAD:nodes"],
-)
+@pytest.mark.parametrize("revision", ["nowhere", "HEAD~9", "0" * 40, ":/x", "HEAD:nodes"])
 def test_no_such_revision(tmp_path: Path, capsys: pytest.CaptureFixture[str], revision: str) -> None:
     commit(make(tmp_path))
     done = gitmesh(capsys, "check", "--repo", tmp_path, f"--revision={revision}")
     error(done, f"{tmp_path} has no commit ", f"git -C {tmp_path} fetch")
+    harmless(done)
+    told = gitmesh(capsys, "check", "--repo", tmp_path, f"--revision={revision}", "--format", "json")
+    assert (told.code, json.loads(told.output)["result"]) == (1, "failed")
+
+
+@pytest.mark.parametrize("revision", ["--help", "-n1", "", "a b", f"x{CONTROL}"])
+def test_a_revision_that_could_name_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], revision: str
+) -> None:
+    """Git is not even asked."""
+    commit(make(tmp_path))
+    done = gitmesh(capsys, "check", "--repo", tmp_path, f"--revision={revision}")
+    error(done, "names no commit", f"git -C {tmp_path} branch --all")
     harmless(done)
     told = gitmesh(capsys, "check", "--repo", tmp_path, f"--revision={revision}", "--format", "json")
     assert (told.code, json.loads(told.output)["result"]) == (1, "failed")
