@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,13 @@ GITCONFIG = """\
 [advice]
     detachedHead = false
 """
+
+
+def pytest_configure() -> None:
+    """A shell starts what it puts into the background deaf to Ctrl-C, and every program below inherits that;
+    some tests interrupt such programs."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
