@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from gitmesh.core.contract import check_value, narrow
 from gitmesh.core.identity import dns, identity_of, logins
 from gitmesh.core.model import Assignment, Contract, Json, Kind, Mesh, Node, Requirement, Schema, Takes
+from gitmesh.core.reference import references
 from gitmesh.core.refusal import Answer, At, Code, Refusal, Related
 
 
@@ -27,8 +28,9 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A secret of the mesh. `kind` made, handed, issued; `applier` the provider whose provisioner sets it;
-    `rotation` two, in-place, never. Its recipients follow from the holes (`core.compose`)."""
+    """A secret of the mesh. `kind` made, handed, issued, hashed; `applier` the provider whose provisioner
+    sets it; `rotation` two, in-place, never. Its recipients follow from the holes (`core.compose`). A hash is
+    one of its own, so that its readers need not have the value: `of` is that secret, `form` the hash."""
 
     id: str
     kind: str
@@ -44,6 +46,7 @@ class Secret:
     logins: tuple[str, str] | None = None
     handed: str | None = None
     own: bool = False
+    of: str | None = None
 
 
 def open_answers(mesh: Mesh, answered: Answered) -> tuple[str, ...]:
@@ -57,7 +60,7 @@ def open_answers(mesh: Mesh, answered: Answered) -> tuple[str, ...]:
 
 def generation_of(mesh: Mesh, secret: Secret) -> int:
     """The rotation that a commit asks for; one that is never rotated stays, whatever answers are accepted."""
-    return 0 if secret.rotation == "never" else mesh.rotations.get(secret.id, 0)
+    return 0 if secret.rotation == "never" else mesh.rotations.get(secret.of or secret.id, 0)
 
 
 def private_name(mesh: Mesh, node: str) -> str:
@@ -248,6 +251,39 @@ def secret_of(mesh: Mesh, answered: Answered) -> Secret | None:
         applier=None if provision.provisioner is None else answered.by,
         logins=logins(consumer_identity(answered)) if credential.login else None,
     )
+
+
+def hash_id(answered: Answered, name: str) -> str:
+    """The id of the hash in the field `name`: beside the secret's own, and no requirement's."""
+    return f"{answered.consumer.id}.{answered.requirement.name}.{name}"
+
+
+def hashes_of(mesh: Mesh, answered: Answered, secrets: Mapping[str, Secret]) -> Iterator[Secret]:
+    """The hashes that an answered requirement has of one of `secrets`: its own, or the one that is served."""
+    requirement, credential = answered.requirement, answered.contract.credential
+    if requirement.kind is not Kind.MODULE or credential is None:
+        return
+    provision = mesh.modules[mesh.assignments[answered.by].module].provides[answered.contract.name]
+    shared = references(provision.serves.get(credential.secret, ()))
+    id_ = f"{answered.by}.{shared[0].requirement}" if shared else f"{answered.consumer.id}.{requirement.name}"
+    hashed = secrets.get(id_)
+    if hashed is None:
+        return
+    for name, field_ in answered.contract.fields.items():
+        if field_.hashed is not None:
+            yield Secret(
+                id=hash_id(answered, name),
+                kind="hashed",
+                assignment=answered.consumer.id,
+                contract=answered.contract.name,
+                field=name,
+                schema=_narrowed(requirement, name, field_.schema),
+                form=field_.hashed[1],
+                length=None,
+                takes=str(requirement.takes or Takes.START),
+                rotation=hashed.rotation,
+                of=hashed.id,
+            )
 
 
 def consumer_identity(answered: Answered) -> str:

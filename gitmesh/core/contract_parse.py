@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 
 from gitmesh.core.contract import can_be_made, check_value
 from gitmesh.core.contract_schema import check_schema
+from gitmesh.core.hashes import EXAMPLES, fits, hashable
 from gitmesh.core.model import Ask, Contract, Credential, Field, FieldName, Json
 from gitmesh.core.refusal import Answer, At, Code, Refusal
 
@@ -55,9 +57,10 @@ class _Reading:
     def contract(self) -> Contract:
         """The noun, whatever is wrong with it."""
         said = self.value.get("credential")
+        fields = {name: self._field(name, each) for name, each in self.value["fields"].items()}
         return Contract(
             name=self.name,
-            fields={name: self._field(name, each) for name, each in self.value["fields"].items()},
+            fields=_hashable(fields),
             asks={name: self._ask(name, each) for name, each in self.value.get("asks", {}).items()},
             unique=tuple(self.value.get("unique", ())),
             credential=None if said is None else _credential(said),
@@ -76,7 +79,8 @@ class _Reading:
         hashed = said.get("hashed")
         return Field(
             schema=schema,
-            secret=said.get("secret", False),
+            # Who has a hash can try values against it: it goes where a secret goes.
+            secret=said.get("secret", False) or hashed is not None,
             form=said.get("form"),
             derived=self._pattern(name, said["derived"]) if "derived" in said else None,
             hashed=None if hashed is None else (hashed["of"], hashed["with"]),
@@ -188,18 +192,30 @@ class _Reading:
         for name, field in contract.fields.items():
             if field.hashed is None:
                 continue
-            of = contract.fields.get(field.hashed[0])
-            if of is None or not of.secret or of.derived is not None or of.hashed is not None:
-                secrets = (
-                    ", ".join(each for each in contract.fields if contract.fields[each].secret) or "none"
-                )
+            self._check_hash_of(contract, name, field.hashed[0])
+            if not self._faulty("fields", name) and not fits(field.schema, field.hashed[1]):
                 self.refuse(
-                    ("fields", name, "hashed"),
-                    f"`{name}` is a hash of what is no secret field that the vault makes",
-                    f"the secret fields are: {secrets}",
+                    ("fields", name),
+                    f"`{name}`: no hash by {field.hashed[1]} fits its schema",
+                    f"say `type: string`; the vault makes them such as {EXAMPLES[field.hashed[1]]}",
                 )
+            if field.form is not None:
+                self.refuse(("fields", name, "form"), f"`{name}` is a hash", "remove `form`")
             if field.derived is not None:
                 self.refuse(("fields", name), f"`{name}` is both derived and hashed", "leave one of the two")
+
+    def _check_hash_of(self, contract: Contract, name: str, of: str) -> None:
+        credential = contract.credential
+        made = credential.secret if credential is not None and credential.by == "vault" else None
+        if of == made:
+            return
+        here = f"`credential: {{secret: {of}, by: vault, …}}`"
+        self.refuse(
+            ("fields", name, "hashed"),
+            f"`{name}` is a hash of `{of}`, which is no secret that the vault makes",
+            f"hash `{made}`" if made else f"let it be what the vault makes, {here}",
+            "" if of in contract.fields else of,
+        )
 
     def _check_credential(self, contract: Contract) -> None:
         credential = contract.credential
@@ -232,6 +248,16 @@ class _Reading:
                 "the contract `secret` has one field, the secret `value`, made by the vault",
                 "take it as gitmesh ships it",
             )
+
+
+def _hashable(fields: Mapping[str, Field]) -> dict[str, Field]:
+    """The fields, of which those that are hashed can be."""
+    found = dict(fields)
+    for each in fields.values():
+        if each.hashed is not None and each.hashed[0] in found:
+            of, by = each.hashed
+            found[of] = replace(found[of], schema=hashable(found[of].schema, by))
+    return found
 
 
 def _credential_fault(contract: Contract, part: str, name: str) -> str | None:

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 
 from gitmesh.core.contract import ALPHABETS, MADE_LENGTH, can_be_made, check_value, made_length, narrow
 from gitmesh.core.definition_reads import plain, tree_references
+from gitmesh.core.hashes import fits
 from gitmesh.core.model import Contract, Json, Requirement, Schema
 
 
 def can_be_met(requirement: Requirement, contract: Contract, name: str, schema: Schema) -> bool:
     """Whether the vault can make a value for the requirement whose field `name` fits `schema`; true also of
     what it does not make, and of an ask that is refused for itself."""
-    credential = contract.credential
+    credential, hashed = contract.credential, contract.fields[name].hashed
+    if hashed is not None:
+        return fits(schema, hashed[1])
     if credential is None or credential.by != "vault" or credential.secret != name:
         return True
     if contract.name != "secret":

@@ -97,6 +97,10 @@ def _check_credential(checking: Checking, provision: Provision, contract: Contra
             fault = "the credential's secret is served, and from no secret of the module's own"
             answer = "require one, `key: {module: secret}`, and serve `${key:value}`; or leave it to the mesh"
             _mismatch(checking, provision, contract, credential.secret, fault, answer)
+        elif _hashed(contract) and not _alone(checking, provision.serves[credential.secret]):
+            fault = f"`{_hashed(contract)[0]}` is a hash of it, and the vault hashes what it makes, as it is"
+            answer = "require it, `key: {module: secret}`, and serve `${key:value}` with nothing around it"
+            _mismatch(checking, provision, contract, credential.secret, fault, answer)
         elif not _fits(checking, provision.serves[credential.secret], contract):
             fault = f"the vault makes a secret here that is no `{credential.secret}` of `{contract.name}`"
             answer = "require it with a `form` and a `length` that the contract allows"
@@ -155,6 +159,16 @@ def _check_lacking(checking: Checking, provision: Provision, contract: Contract)
         f"knows {them}",
         related=tuple(Related(contract.at.child("fields", each), "the contract's field") for each in lacking),
     )
+
+
+def _hashed(contract: Contract) -> list[str]:
+    return [name for name, field in contract.fields.items() if field.hashed is not None]
+
+
+def _alone(checking: Checking, text: Text) -> bool:
+    """Whether text is the value of a secret of the module's own, and nothing else."""
+    own = [checking.module.requires.get(each.requirement) for each in references(text)]
+    return len(text) == 1 and own[0] is not None and own[0].contract == "secret"
 
 
 def _fits(checking: Checking, text: Text, contract: Contract) -> bool:

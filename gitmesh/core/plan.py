@@ -42,11 +42,12 @@ class AssignmentPlan:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Which value of a secret is asked for: its generation, and the digest of the file it was handed in,
-    which is compared and never shown."""
+    """Which value of a secret is asked for: its generation, the digest of the file it was handed in, which is
+    compared and never shown, and of a hash what it is of, and by what."""
 
     generation: int = 0
     handed: str | None = field(default=None, repr=False)
+    hashed: str | None = None
 
 
 Versions = Mapping[str, Version]
@@ -167,6 +168,8 @@ def renewal(id_: str, before: Version, after: Version) -> Step | None:
         return Step(Verb.ROTATE_SECRET, id_, (f"generation {before.generation} to {after.generation}",))
     if before.handed != after.handed:
         return Step(Verb.TAKE_SECRET, id_, ("handed over anew",))
+    if before.hashed != after.hashed:
+        return Step(Verb.ROTATE_SECRET, id_, (f"{before.hashed} to {after.hashed}",))
     return None
 
 
@@ -315,7 +318,7 @@ def _version(declaration: Declaration, versions: Versions) -> Callable[[Hole], J
         spec, asked = declaration.secrets.get(hole.secret), versions.get(hole.secret, none)
         if isinstance(hole, LoginHole) and (spec is None or spec.logins is None):
             return None
-        return [asked.generation, asked.handed]
+        return [asked.generation, asked.handed, asked.hashed]
 
     return version
 

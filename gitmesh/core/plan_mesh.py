@@ -73,7 +73,11 @@ def plan_mesh(old: Resolution, new: Resolution) -> MeshPlan:
 def _versions(resolution: Resolution) -> dict[str, Version]:
     mesh = resolution.mesh
     return {
-        id_: Version(generation_of(mesh, each), None if each.handed is None else mesh.handed.get(each.handed))
+        id_: Version(
+            generation_of(mesh, each),
+            None if each.handed is None else mesh.handed.get(each.handed),
+            None if each.of is None else f"{each.form} of {each.of}",
+        )
         for id_, each in resolution.secrets.items()
     }
 
@@ -91,7 +95,7 @@ def _secrets(
     now: Mapping[str, Declaration],
 ) -> Iterator[SecretPlan]:
     """Each secret that comes, goes or gets a new value, with who reads it."""
-    before, after = _versions(old), _versions(new)
+    before, after = _wanted(old, was), _wanted(new, now)
     asked = {id_: _secret_step(id_, before.get(id_), after.get(id_)) for id_ in before.keys() | after.keys()}
     steps = {id_: step for id_, step in sorted(asked.items()) if step is not None}
     # What is dropped has the readers it had.
@@ -101,6 +105,16 @@ def _secrets(
         secret = new.secrets.get(id_) or old.secrets[id_]
         restarted = () if step.verb is Verb.MAKE_SECRET else tuple(restarts.get(id_, ()))
         yield SecretPlan(step, secret.applier, tuple(readers.get(id_, ())), restarted)
+
+
+def _wanted(resolution: Resolution, declarations: Mapping[str, Declaration]) -> dict[str, Version]:
+    """The versions, but of the hashes that a contract has and nobody reads: the vault makes none of those."""
+    received = {id_ for declaration in declarations.values() for id_ in declaration.secrets}
+    return {
+        id_: version
+        for id_, version in _versions(resolution).items()
+        if version.hashed is None or id_ in received
+    }
 
 
 def _secret_step(id_: str, before: Version | None, after: Version | None) -> Step | None:

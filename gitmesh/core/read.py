@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from gitmesh.core.answer import Answered, consumer_identity, value_missing, value_type
+from gitmesh.core.answer import Answered, consumer_identity, hash_id, value_missing, value_type
 from gitmesh.core.contract import check_value
 from gitmesh.core.declaration import AnswerHole, Filled, Holed, LoginHole, SecretHole
 from gitmesh.core.hostname import canonical
@@ -130,7 +130,7 @@ class Reader:
         if declared.derived is not None:
             return self._derived(answered, declared.derived)
         if declared.hashed is not None:
-            raise Unread(_hashed(answered, name))
+            return Holed((SecretHole(hash_id(answered, name)),))
         if name in serves:
             self._check_leaving(answered, serves[name])
             return self.value(serves[name], provider.id, answered)
@@ -263,16 +263,6 @@ def _references(tree: Tree) -> tuple[Ref, ...]:
 def has_references(tree: Tree) -> bool:
     """Whether any text in a structured value reads an answer."""
     return bool(_references(tree))
-
-
-def _hashed(answered: Answered, name: str) -> Refusal:
-    return Refusal(
-        Code.CONTRACT_BAD,
-        f"{answered.contract.name}.{name}",
-        "the vault of this version makes no hashes of a secret",
-        answered.contract.at.child("fields", name),
-        answers=(Answer("leave the field out of the contract"),),
-    )
 
 
 def _ask_type(answered: Answered, name: str, wrong: str) -> Refusal:

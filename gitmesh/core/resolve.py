@@ -12,7 +12,7 @@ from operator import itemgetter
 
 from gitmesh.core import choose as choosing
 from gitmesh.core.acts import check_acts
-from gitmesh.core.answer import Answered, Secret, answer_local, consumer_identity, secret_of
+from gitmesh.core.answer import Answered, Secret, answer_local, consumer_identity, hashes_of, secret_of
 from gitmesh.core.candidates import candidates_among, may_be_held, offers_of, stands_on_broken, whole
 from gitmesh.core.drops import check_drops, used_allowances
 from gitmesh.core.environments import check_environments
@@ -209,7 +209,8 @@ def _secrets(mesh: Mesh, answers: Mapping[tuple[str, str], Answered]) -> dict[st
         secret = secret_of(mesh, answered)
         if secret is not None:
             secrets[f"{key[0]}.{key[1]}"] = secret
-    return secrets
+    hashes = [hash_ for each in answers.values() for hash_ in hashes_of(mesh, each, secrets)]
+    return secrets | {each.id: each for each in hashes}
 
 
 def _check_identities(needed: list[tuple[Assignment, tuple[Requirement, ...]]]) -> list[Refusal]:

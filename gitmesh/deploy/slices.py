@@ -6,7 +6,7 @@ made, and who receives it. Any other node's slice names the secrets it receives.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from gitmesh.core.answer import Secret, generation_of
 from gitmesh.core.codec import encode
@@ -72,6 +72,8 @@ def _slice(
     }
     for each, spec in declaration.secrets.items():
         secrets[each]["role"] = _role(spec)
+    for each in _hashed(resolution, recipients):
+        secrets.setdefault(each, _secret(mesh, resolution.secrets[each], {}))
     return {
         "node": node.name,
         "sign": node.keys.sign,
@@ -99,6 +101,8 @@ def _secret(mesh: Mesh, secret: Secret, recipients: Mapping[str, SecretSpec]) ->
         entry["length"] = secret.length
     if secret.applier is not None:
         entry["applier"] = secret.applier
+    if secret.of is not None:
+        entry["of"] = secret.of
     if secret.logins is not None:
         entry["logins"] = list(secret.logins)
     if secret.handed is not None:
@@ -108,6 +112,12 @@ def _secret(mesh: Mesh, secret: Secret, recipients: Mapping[str, SecretSpec]) ->
             {"node": node, "role": _role(spec)} for node, spec in sorted(recipients.items())
         ]
     return entry
+
+
+def _hashed(resolution: Resolution, secrets: Iterable[str]) -> set[str]:
+    """What any of `secrets` is a hash of: the vault makes them also where nobody reads them."""
+    found = (resolution.secrets[each].of for each in secrets)
+    return {each for each in found if each is not None}
 
 
 def _role(spec: SecretSpec) -> str:

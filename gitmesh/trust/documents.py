@@ -50,7 +50,11 @@ MeshId = Annotated[str, Matches(r"[0-9a-f]{32}", "a mesh id, 32 hex digits")]
 Name = Annotated[str, Matches(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?", "a name")]
 AssignmentId = Annotated[str, Matches(r"[a-z0-9-]{1,63}@[a-z0-9-]{1,63}", "module@node")]
 SecretId = Annotated[
-    str, Matches(r"[a-z0-9-]{1,63}@[a-z0-9-]{1,63}\.[a-z0-9-]{1,63}", "module@node.requirement")
+    str,
+    Matches(
+        r"[a-z0-9-]{1,63}@[a-z0-9-]{1,63}\.[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})?",
+        "module@node.requirement, of a hash with .field",
+    ),
 ]
 SignKey = Annotated[str, KeyOf(Algorithm.ED25519)]
 SealKey = Annotated[str, KeyOf(Algorithm.X25519)]
@@ -185,11 +189,13 @@ class State(StrEnum):
 
 
 class SecretKind(StrEnum):
-    """Where a secret comes from: the vault makes it, an operator hands it, a provider's backend issues it."""
+    """Where a secret comes from: the vault makes it, an operator hands it, a provider's backend issues it, or
+    the vault hashes another."""
 
     MADE = "made"
     HANDED = "handed"
     ISSUED = "issued"
+    HASHED = "hashed"
 
 
 class SecretRole(StrEnum):
@@ -213,8 +219,9 @@ class SliceSecret:
     """A secret, in the slice of a node that receives it or of the vault's node.
 
     `schema`, `form`, `length` are what its value must be (the contract's field as narrowed), `takes` and
-    `rotation` how it may change, `applier` the provider assignment that sets it. `role` is this node's own;
-    only the vault's slice has `recipients`.
+    `rotation` how it may change, `applier` the provider assignment that sets it. A hash is `of` the secret
+    that it hashes, in the way of its `form`. `role` is this node's own; only the vault's slice has
+    `recipients`.
     """
 
     kind: SecretKind
@@ -228,6 +235,7 @@ class SliceSecret:
     rotation: Word
     length: Count | None = None
     applier: AssignmentId | None = None
+    of: SecretId | None = None
     logins: tuple[Word, Word] | None = None
     handed_sha256: Digest | None = None
     role: SecretRole | None = None

@@ -6,7 +6,7 @@ Everything is kept before it is published, and published again byte for byte unt
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,8 +42,9 @@ from gitmesh.trust.refused import Refused, Why
 from gitmesh.trust.root import TrustedRoot
 from gitmesh.trust.seal import open_confirms, seal
 from gitmesh.trust.verify import Bundle, Head, open_slice, verify_head
+from gitmesh.vault.hash import make_hash
 from gitmesh.vault.make import CannotMake, make
-from gitmesh.vault.store import Kept, Slot, Store
+from gitmesh.vault.store import Hashed, Kept, Slot, Store
 
 KEYS = "etc/gitmesh/vault"
 INDEX = "index.json"
@@ -198,6 +199,10 @@ def _location(root_folder: Path, files: Mapping[str, bytes]) -> Path | None:
     return None
 
 
+_Make = Callable[[str, SliceSecret, dict[str, dict[Slot, Kept]]], None]
+"""Makes a secret that is missing among the entries of its node, or says why it can't."""
+
+
 class _Work:
     """One run over all secrets of the approval."""
 
@@ -225,18 +230,10 @@ class _Work:
     def make_all(self) -> None:
         """Make what is missing, and keep it, before anything of it is sealed (S45)."""
         before = self._store.read_state()
-        by_node: dict[str, list[str]] = {}
-        for secret, approved in self._secrets.items():
-            by_node.setdefault(approved.assignment.partition("@")[2], []).append(secret)
-        for node, secrets in sorted(by_node.items()):
-            entries = self._store.read(node)
-            for secret in sorted(secrets):
-                self._make(secret, self._secrets[secret], entries)
-            if self._store.write(node, entries):
-                self.ran.did.append(f"the vault kept secrets of {node}")
-            for secret in secrets:
-                if secret in entries:
-                    self._kept[secret] = entries[secret][_SLOT]
+        hashes = {each for each, said in self._secrets.items() if said.kind is SecretKind.HASHED}
+        self._keep(self._secrets.keys() - hashes, self._make)
+        # After the values: a hash must not outlive a value that a killed run had not kept.
+        self._keep(hashes, self._hash)
         for secret, kept in self._kept.items():
             self._phases[secret] = self._phase(secret, kept, before)
         state = {
@@ -245,6 +242,19 @@ class _Work:
         }
         # What left the mesh keeps its number: versions never go back for an id.
         self._store.write_state({**before, **state})
+
+    def _keep(self, secrets: Iterable[str], make_one: _Make) -> None:
+        """Bring the store's entries of these secrets up to date, a node's file at a time."""
+        by_node: dict[str, list[str]] = {}
+        for secret in sorted(secrets):
+            by_node.setdefault(self._secrets[secret].assignment.partition("@")[2], []).append(secret)
+        for node, mine in sorted(by_node.items()):
+            entries = self._store.read(node)
+            for secret in mine:
+                make_one(secret, self._secrets[secret], entries)
+            if self._store.write(node, entries):
+                self.ran.did.append(f"the vault kept secrets of {node}")
+            self._kept |= {secret: entries[secret][_SLOT] for secret in mine if secret in entries}
 
     def _make(self, secret: str, approved: SliceSecret, entries: dict[str, dict[Slot, Kept]]) -> None:
         if approved.kind is not SecretKind.MADE:
@@ -263,6 +273,25 @@ class _Work:
             self.ran.remarks.append(f"{secret}: {wrong}")
             return
         made = Kept(value, 1, approved.generation, approved.contract_sha256, self._now)
+        entries[secret] = {_SLOT: made}
+        self.ran.did.append(f"the vault made {secret}")
+
+    def _hash(self, secret: str, approved: SliceSecret, entries: dict[str, dict[Slot, Kept]]) -> None:
+        """The hash of the current value, made anew with its version, since its salt is another each time."""
+        value = self._kept.get(approved.of or "")
+        last = entries.get(secret, {}).get(_SLOT)
+        if approved.of is None or value is None:
+            return  # why there is no value was said of that
+        hashed = Hashed(approved.of, value.version, approved.form)
+        if last is not None and last.hashed == hashed:
+            return
+        try:
+            text = make_hash(approved.form, value.value)
+        except CannotMake as wrong:
+            self.ran.remarks.append(f"{secret}: {wrong}")
+            return
+        version = 1 if last is None else last.version + 1
+        made = Kept(text, version, value.generation, approved.contract_sha256, self._now, hashed)
         entries[secret] = {_SLOT: made}
         self.ran.did.append(f"the vault made {secret}")
 

@@ -10,7 +10,7 @@ import base64
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -34,15 +34,26 @@ class Unkept(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Hashed:
+    """What a hash was made of: that version of the secret `of`, `by` bcrypt, argon2id or sha512-crypt."""
+
+    of: str
+    version: int
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class Kept:
     """One value of a secret. `version` counts up for ever, `generation` is the rotation it was made for,
-    `contract_sha256` the contract it was held against, `made_at` in seconds since 1970."""
+    `contract_sha256` the contract it was held against, `made_at` in seconds since 1970. `hashed` stands
+    where the value is a hash."""
 
     value: Secret
     version: int
     generation: int
     contract_sha256: str
     made_at: int
+    hashed: Hashed | None = None
 
 
 Entries = Mapping[str, Mapping[Slot, Kept]]
@@ -159,7 +170,9 @@ def _entries(node: str, document: dict[str, Json]) -> dict[str, dict[Slot, Kept]
 def _to_json(secret: str, kept: Kept) -> dict[str, Json]:
     if not kept.value.reveal():
         raise Unkept(f"{secret}: an empty value can't be kept encrypted")
+    hashed = {} if kept.hashed is None else {"hashed": asdict(kept.hashed)}
     return {
+        **hashed,
         "value": _value_to_json(kept.value),
         "version": kept.version,
         "generation": kept.generation,
@@ -200,6 +213,10 @@ def _kept(secret: str, value: Json) -> Kept:
             **rest,
         } if not rest:
             return Kept(Secret(text), version, generation, contract, made_at)
+        case {"hashed": {"of": str(of), "version": int(version), "by": str(by), **rest}, **others} if (
+            not rest
+        ):
+            return replace(_kept(secret, others), hashed=Hashed(of, version, by))
         case {"value": {"b64": str(encoded)}, **others} if value["value"].keys() == {"b64"}:
             decoded = _kept(secret, {**others, "value": "-"})
             raw = Secret(base64.b64decode(encoded))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
@@ -16,7 +17,7 @@ from gitmesh.core.contract_parse import parse_contract
 from gitmesh.core.contract_schema import check_schema
 from gitmesh.core.formats import FORMATS
 from gitmesh.core.json_schema import json_schema
-from gitmesh.core.model import FieldName
+from gitmesh.core.model import FieldName, Json
 from gitmesh.core.patterns import both, compiled, wrong_with
 from gitmesh.core.refusal import Code, Refusal
 from gitmesh.repo.document import read
@@ -490,6 +491,15 @@ def _refused(**parts: Any) -> list[tuple[Code, tuple[str | int, ...]]]:
 
 
 SECRET_FIELD = {"type": "string", "secret": True}
+HASH = {"type": "string", "hashed": {"of": "p", "with": "bcrypt"}}
+MADE = {"secret": "p", "by": "vault", "rotation": "two", "check": "none"}
+
+
+def _hashed(
+    hash_: Json, of: Mapping[str, Json] = SECRET_FIELD, credential: Mapping[str, Json] = MADE
+) -> dict[str, Any]:
+    """The parts of a contract whose field `a` is a hash of its credential `p`."""
+    return {"fields": {"a": hash_, "p": of}, "credential": credential}
 
 
 @pytest.mark.parametrize(
@@ -502,6 +512,14 @@ SECRET_FIELD = {"type": "string", "secret": True}
         ({"fields": {"a": {"derived": "{b}"}, "b": {"type": "array"}}}, ("fields", "a", "derived")),
         ({"fields": {"a": {"form": "hex"}}}, ("fields", "a", "form")),
         ({"fields": {"a": {"hashed": {"of": "b", "with": "bcrypt"}}, "b": {}}}, ("fields", "a", "hashed")),
+        ({"fields": {"a": HASH}}, ("fields", "a", "hashed")),
+        ({"fields": {"a": HASH, "p": SECRET_FIELD}}, ("fields", "a", "hashed")),
+        (_hashed(HASH, credential={**MADE, "by": "provider"}), ("fields", "a", "hashed")),
+        (_hashed({**HASH, "maxLength": 59}), ("fields", "a")),
+        (_hashed({**HASH, "type": "integer"}), ("fields", "a")),
+        (_hashed({**HASH, "form": "hex"}), ("fields", "a", "form")),
+        (_hashed({**HASH, "derived": "{p}"}), ("fields", "a")),
+        (_hashed(HASH, of={**SECRET_FIELD, "minLength": 73}), ("fields", "p")),
         ({"fields": {"a": {"type": "string", "minLenght": 1}}}, ("fields", "a", "minLenght")),
         ({"asks": {"a": {"pattern": "(a+)+"}}}, ("asks", "a", "pattern")),
         ({"asks": {"a": {"type": "integer", "default": "x"}}}, ("asks", "a", "default")),
@@ -556,7 +574,7 @@ def test_a_contract() -> None:
         "host": {"type": "string", "format": "hostname"},
         "user": {"type": "string"},
         "password": {"type": "string", "secret": True, "minLength": 24, "form": "hex"},
-        "hash": {"type": "string", "secret": True, "hashed": {"of": "password", "with": "bcrypt"}},
+        "hash": {"type": "string", "hashed": {"of": "password", "with": "bcrypt"}},
         "url": {"type": "string", "secret": True, "derived": "x://{user}:{password}@{host}/{path}"},
     }
     asks = {"path": {"type": "string", "default": "/"}, "name": {"type": "string", "from": "operator"}}
@@ -581,9 +599,9 @@ def test_a_contract() -> None:
         "/",
         FieldName("path"),
     )
-    assert contract.fields["password"].schema == {"type": "string", "minLength": 24}
+    assert contract.fields["password"].schema == {"type": "string", "minLength": 24, "maxLength": 72}
     assert contract.fields["password"].form == "hex"
-    assert contract.fields["hash"].hashed == ("password", "bcrypt")
+    assert (contract.fields["hash"].hashed, contract.fields["hash"].secret) == (("password", "bcrypt"), True)
     assert contract.asks["name"].from_operator
     assert (contract.asks["path"].has_default, contract.asks["path"].default) == (True, "/")
     assert (contract.unique, contract.tls) == (("name",), True)

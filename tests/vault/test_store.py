@@ -25,7 +25,7 @@ from gitmesh.trust.secret import Secret
 from gitmesh.vault import sops
 from gitmesh.vault.handed import open_handed, seal_handed
 from gitmesh.vault.sops import SopsFailed, Unreadable
-from gitmesh.vault.store import Entries, Kept, Slot, Store, Unkept
+from gitmesh.vault.store import Entries, Hashed, Kept, Slot, Store, Unkept
 
 VALUE = "GMCANARY'one\" \\ é ü %s"
 
@@ -60,6 +60,9 @@ def kept(value: str | bytes = VALUE, version: int = 1) -> Kept:
 
 ENTRIES: dict[str, Mapping[Slot, Kept]] = {
     "gitea@athens.database": {"a": kept(), "b": kept("GMCANARYtwo\n", 2)},
+    "gitea@athens.database.hash": {
+        "a": replace(kept("GMCANARY$6$"), hashed=Hashed("gitea@athens.database", 2, "sha512-crypt"))
+    },
     "gitea@athens.key": {"a": kept(b"GMCANARY\xff\x00")},
 }
 
