@@ -3,7 +3,8 @@
 The rules stand in tests/rules.toml; the tests say theirs with `@pytest.mark.rule("B4")`, on a function, on
 a class, in a `pytest.param(..., marks=…)` or as the module's `pytestmark`. They are read from the source,
 so that nothing is run or imported. A case folder `tests/cases/refused/<code>--…` proves the rule that the
-code's page under gitmesh/explain names in its last line.
+code's page under gitmesh/explain names in its last line; what one proves besides, and what one under
+`resolved` proves, stands in tests/cases/proves.toml.
 """
 
 from __future__ import annotations
@@ -75,9 +76,20 @@ def case_proofs(cases: Path = TESTS / "cases" / "refused", pages: Path = PAGES) 
     return found
 
 
+def said_proofs(cases: Path = TESTS / "cases") -> list[Proof]:
+    """What `proves.toml` says of case folders. Raises ValueError for one that is not there."""
+    found = []
+    for kind, said in tomllib.loads((cases / "proves.toml").read_text()).items():
+        for case, proven in said.items():
+            if not (cases / kind / case).is_dir():
+                raise ValueError(f"tests/cases/proves.toml: there is no {kind}/{case}")
+            found += [Proof(rule, f"tests/cases/{kind}/{case}", 0) for rule in proven]
+    return found
+
+
 def everything() -> list[Proof]:
     """The marks and the cases."""
-    return sorted([*proofs(), *case_proofs()])
+    return sorted({*proofs(), *case_proofs(), *said_proofs()})
 
 
 def proofs_in(source: str, name: str) -> Iterator[Proof]:

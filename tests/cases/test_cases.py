@@ -2,14 +2,15 @@
 
 A case folder under `refused` or `resolved` lies over `base`: its files replace or join the base's, and
 those named in its `removed` file are gone. What comes out stands in `expected.txt` or `expected.json`;
-GITMESH_BLESS=1 writes it anew, to be read in the diff. A refused case proves the rule that its code's page
-names, a resolved one what its name says.
+GITMESH_BLESS=1 writes it anew, to be read in the diff. The rule of a refused case is the one that its
+code's page names; what a case proves besides stands in `proves.toml`.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,12 @@ def test_resolved(name: str) -> None:
     assert again.record == resolution.record, "the record is a fixed point"
     declarations = {node: encode(each) for node, each in compose(resolution).items()}
     _compare(case / "expected.json", json.dumps(declarations, indent=1, sort_keys=True) + "\n")
+
+
+def test_every_resolved_case_says_what_it_proves() -> None:
+    said = tomllib.loads((HERE / "proves.toml").read_text())
+    assert sorted(said["resolved"]) == RESOLVED
+    assert set(said["refused"]) <= set(REFUSED)
 
 
 def test_every_code_has_a_case() -> None:
