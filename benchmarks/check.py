@@ -15,19 +15,9 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-PROJECT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(PROJECT))  # so that it also runs as a file, as ./dev starts it
-
-from benchmarks.measure import (  # noqa: E402 - after the path is set
-    ENVIRONMENT,
-    Figure,
-    Unsuccessful,
-    measure,
-    reached,
-    show,
-)
-from benchmarks.peers import PEERS, is_here  # noqa: E402
-from benchmarks.synthetic import TEMPLATE, mesh_files, write  # noqa: E402
+from benchmarks.measure import ENVIRONMENT, Figure, Unsuccessful, measure, reached, show
+from benchmarks.peers import PEERS, is_here
+from benchmarks.synthetic import TEMPLATE, mesh_files, write
 
 CHECK = [sys.executable, "-m", "gitmesh", "check"]
 LARGE = (10_000, 10)

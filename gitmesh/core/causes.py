@@ -63,6 +63,14 @@ def _assignments(old: Mesh, new: Mesh) -> Iterator[tuple[Mesh, Assignment]]:
             yield old, each
 
 
+def _asks_for(contract: str) -> Callable[[Requirement], bool]:
+    return lambda each: each.kind is Kind.MODULE and each.contract == contract
+
+
+def _names(seat: str) -> Callable[[Requirement], bool]:
+    return lambda each: each.seat == seat
+
+
 def _requiring(
     old: Mesh, new: Mesh, wanted: Callable[[Requirement], bool], why: Callable[[Requirement], str]
 ) -> Iterator[Touched]:
@@ -108,7 +116,7 @@ def _contracts(old: Mesh, new: Mesh) -> Iterator[Cause]:
         requires = _requiring(
             old,
             new,
-            lambda each, name=name: each.kind is Kind.MODULE and each.contract == name,  # type: ignore[misc]  # bound now
+            _asks_for(name),
             lambda each: f"requires it as {each.name}",
         )
         yield _cause(contract.at.file, [*requires, *provides])
@@ -186,7 +194,7 @@ def _mesh(old: Mesh, new: Mesh) -> Iterator[Cause]:
         asked = _requiring(
             old,
             new,
-            lambda each, contract=contract: each.kind is Kind.MODULE and each.contract == contract,  # type: ignore[misc]  # bound now
+            _asks_for(contract),
             lambda each: f"asks for it as {each.name}",
         )
         yield _cause(f"mesh.yaml choose.{contract}", asked)
@@ -196,7 +204,7 @@ def _mesh(old: Mesh, new: Mesh) -> Iterator[Cause]:
         named = _requiring(
             old,
             new,
-            lambda each, seat=seat: each.seat == seat,  # type: ignore[misc]  # bound now
+            _names(seat),
             lambda each: f"names it in {each.name}",
         )
         yield _cause(f"mesh.yaml seats.{seat}", named)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from enum import StrEnum
-from typing import assert_never
+from typing import Any, ClassVar, Protocol, assert_never
 
 from gitmesh.core import codec
 from gitmesh.core.declaration import (
@@ -145,8 +145,14 @@ def _mark(value: Json) -> str:
     return hashlib.sha256(blob.encode()).hexdigest()[:32]
 
 
-def changed_keys(old: object, new: object) -> Iterator[str]:
-    """The fields of one noun that differ."""
-    for each in fields(old):  # type: ignore[arg-type]  # two nouns of one class
+class Noun(Protocol):
+    """Any dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+def changed_keys(old: Noun, new: Noun) -> Iterator[str]:
+    """The fields that differ between two nouns of one class."""
+    for each in fields(old):
         if getattr(old, each.name) != getattr(new, each.name):
             yield each.name.rstrip("_").replace("_", "-")

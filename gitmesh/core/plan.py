@@ -255,7 +255,7 @@ def _directories(before: AssignmentSpec, after: AssignmentSpec) -> Iterator[Step
         elif old is not None and new is not None and old.location != new.location:
             why = (f"{old.location} to {new.location}", "waits until its data is there")
             yield Step(Verb.MOVE_DIRECTORY, name, why)
-        elif old is not None and old != new:
+        elif old is not None and new is not None and old != new:
             yield Step(Verb.CHANGE_DIRECTORY, name, tuple(changed_keys(old, new)))
 
 

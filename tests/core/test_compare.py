@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -60,10 +61,14 @@ def test_a_rotation_names_the_secret_and_its_login() -> None:
     assert decision == Decision(Fate.RECREATE, (f"login {DATABASE}", f"secret {DATABASE}"))
 
 
+VERSIONS: tuple[Callable[[Hole], Json], ...] = (lambda _: 1, lambda _: 2)
+"""Two versions of every secret."""
+
+
 @pytest.mark.rule("D6")
 def test_a_secret_taken_without_a_restart_leaves_the_marks() -> None:
-    one, two = (marks(DB, DECLARATION.secrets, lambda _, v=v: v) for v in (1, 2))  # type: ignore[misc]  # v is bound now
+    one, two = (marks(DB, DECLARATION.secrets, version) for version in VERSIONS)
     assert one == two
     taken = {**DECLARATION.secrets, ADMIN: replace(DECLARATION.secrets[ADMIN], takes="start")}
-    one, two = (marks(DB, taken, lambda _, v=v: v) for v in (1, 2))  # type: ignore[misc]  # v is bound now
+    one, two = (marks(DB, taken, version) for version in VERSIONS)
     assert decide(one, two, reloads=False).why == (f"secret {ADMIN}",)

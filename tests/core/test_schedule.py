@@ -10,6 +10,7 @@ import pytest
 from gitmesh.core.refusal import Code
 from gitmesh.core.schedule import WORDS, fault
 from tests.core.definitions import IMAGE, refused_once
+from tests.real import require
 
 CALENDARS = [
     *WORDS,
@@ -33,9 +34,9 @@ def test_a_time_that_is_kept(text: str) -> None:
     assert fault(text) is None
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze here")
 @pytest.mark.parametrize("text", CALENDARS)
 def test_systemd_takes_it(text: str) -> None:
+    require(shutil.which("systemd-analyze"), "systemd-analyze is not installed")
     done = subprocess.run(["systemd-analyze", "calendar", text], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
 

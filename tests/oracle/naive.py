@@ -229,13 +229,13 @@ def _ports(world: World, before: Said, said: Said) -> None:
             key = (place.id, f"p{n}")
             number = place.fixed if n == 0 else None
             kept = before.ports.get(key)
-            if number is None and kept is None:
-                rest.append(key)
-            elif number is None or number == kept:
-                said.ports[key] = kept  # type: ignore[assignment]  # one of the two is a number here
-                taken.add(said.ports[key])
-            else:
+            if kept is not None and number in (None, kept):
+                said.ports[key] = kept
+                taken.add(kept)
+            elif number is not None:
                 placed.append((key, number))
+            else:
+                rest.append(key)
         for key, number in placed:
             if number in taken:
                 said.refused.add(("port-held", f"{key[0]}.{key[1]}"))
