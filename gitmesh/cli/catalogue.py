@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from gitmesh.cli.main import Failure, Misused, colourful, nearest
-from gitmesh.cli.options import repo_option
+from gitmesh.cli.options import formats, repo_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,13 +25,8 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 _yes_option = click.option("--yes", is_flag=True, help="Ask nothing; without a terminal this is needed.")
-_form_option = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "markdown"]),
-    default="text",
-    show_default=True,
-    help="How to print what changes; markdown: for a pull request.",
+_form_option = formats(
+    "text", "json", "markdown", told="How to print what changes; markdown: for a pull request."
 )
 
 
@@ -45,14 +40,7 @@ def catalogue() -> None:
 @click.option("--staged", is_flag=True, help="What `git commit` would take, as a pre-commit hook asks.")
 @click.option("--retired", is_flag=True, help="Only list retired forms, in definitions that need not load.")
 @click.option("--update-ratchet", is_flag=True, help="Lower what catalogue-ratchet.yaml allows.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "github"]),
-    default="text",
-    show_default=True,
-    help="How to print the result.",
-)
+@formats("text", "json", "github")
 def lint(folder: Path | None, staged: bool, retired: bool, update_ratchet: bool, form: str) -> None:
     """Hold every definition in FOLDER against the rules, assigned or not.
 
@@ -177,7 +165,7 @@ def update(
 
 
 def _told_as(form: str) -> AbstractContextManager[None]:
-    from gitmesh.cli.written import told_as
+    from gitmesh.cli.told import told_as
 
     return told_as(form)
 

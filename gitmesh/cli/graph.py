@@ -11,20 +11,13 @@ import click
 
 from gitmesh.cli.complete import assignments
 from gitmesh.cli.main import Failure, Misused, colourful, nearest
-from gitmesh.cli.options import repo_option
+from gitmesh.cli.options import formats, repo_option
 
 
 @click.command(epilog="Example: gitmesh graph gitea@athens --format dot > gitea.dot")
 @click.argument("assignment", required=False, shell_complete=assignments)
 @repo_option
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["mermaid", "dot", "svg", "json"]),
-    default="mermaid",
-    show_default=True,
-    help="The language of the graph; svg is drawn by Graphviz.",
-)
+@formats("mermaid", "dot", "svg", "json", told="The language of the graph; svg is drawn by Graphviz.")
 def graph(assignment: str | None, repo: Path | None, form: str) -> None:
     """Draw who requires what of whom: the whole mesh, or one ASSIGNMENT with its neighbours.
 

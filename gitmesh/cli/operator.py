@@ -11,8 +11,9 @@ import click
 
 from gitmesh import explain as pages
 from gitmesh.cli.complete import explained
-from gitmesh.cli.main import Failure, Misused, cli, colourful, nearest
-from gitmesh.cli.options import format_option, repo_option
+from gitmesh.cli.main import Misused, cli, colourful, nearest
+from gitmesh.cli.options import format_option, formats, repo_option
+from gitmesh.cli.told import told_as
 from gitmesh.core.refusal import Code, Refusal
 from gitmesh.report import page
 
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
 @repo_option
 @click.option("--revision", metavar="REV", help="A commit, branch or tag; else the files as they lie there.")
 @click.option("--staged", is_flag=True, help="What `git commit` would take, as a pre-commit hook asks.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "github", "sarif", "markdown"]),
-    default="text",
-    show_default=True,
-    help="How to print the result; github: as annotations of a workflow, and its job's summary.",
+@formats(
+    "text",
+    "json",
+    "github",
+    "sarif",
+    "markdown",
+    told="How to print the result; github: as annotations of a workflow, and its job's summary.",
 )
 def check(repo: Path | None, revision: str | None, staged: bool, form: str) -> None:
     """Resolve the mesh, or refuse it and say everything at once.
@@ -40,20 +41,13 @@ def check(repo: Path | None, revision: str | None, staged: bool, form: str) -> N
     from origin's deploy branch as last fetched. Exit code 0: resolved, 3: refused, 1: it could not be read.
     """
     from gitmesh.cli.opened import open_mesh
-    from gitmesh.repo.transport import RepoError
-    from gitmesh.report import json as as_json
 
     if staged and revision is not None:
         raise Misused(
             "--staged is no commit, so that --revision can't be given as well", "gitmesh check --staged"
         )
-    try:
+    with told_as(form):
         opened = open_mesh(repo, revision, staged=staged)
-    except (RepoError, Failure) as error:
-        if form != "json":
-            raise
-        click.echo(as_json.dump(as_json.failed(error.message, error.command)))
-        sys.exit(1)
     resolution, refusals = opened.resolve()
     if refusals:
         click.echo(_refused(opened, refusals, form), nl=False)

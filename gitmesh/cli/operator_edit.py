@@ -27,8 +27,10 @@ from gitmesh.cli.draft import (
 from gitmesh.cli.main import Failure, Misused, Refused, nearest
 from gitmesh.cli.opened import Opened, open_mesh
 from gitmesh.cli.options import format_option, repo_option
-from gitmesh.cli.written import finish, told_as
+from gitmesh.cli.told import told_as
+from gitmesh.cli.written import finish
 from gitmesh.core.assignment_schema import value_schemas
+from gitmesh.core.choose import FOR_MESH
 from gitmesh.core.model import Mesh, Module
 from gitmesh.core.refusal import Code, Refusal
 from gitmesh.repo.document import read
@@ -149,7 +151,7 @@ def _pin_all(draft: Draft, id_: str) -> None:
     it: those are said once, for everybody, and a pin would take this assignment out of them."""
     resolution, _ = draft.after().resolve()
     for (consumer, name), answered in resolution.answers.items():
-        if consumer == id_ and is_pinnable(answered.requirement) and answered.rule != "chosen for the mesh":
+        if consumer == id_ and is_pinnable(answered.requirement) and answered.rule != FOR_MESH:
             draft.put(["pins", name], answered.by)
 
 

@@ -18,7 +18,8 @@ from gitmesh.cli.draft import (
 from gitmesh.cli.main import Failure, Misused
 from gitmesh.cli.opened import Opened, open_mesh
 from gitmesh.cli.options import format_option, repo_option
-from gitmesh.cli.written import finish, told_as
+from gitmesh.cli.told import told_as
+from gitmesh.cli.written import finish
 from gitmesh.core.identity import identity_of
 from gitmesh.core.model import Assignment, Json, Kind, Mesh, Requirement
 from gitmesh.core.resolve import Resolution

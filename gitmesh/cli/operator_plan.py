@@ -13,7 +13,7 @@ import click
 
 from gitmesh.cli.complete import revisions
 from gitmesh.cli.main import Failure, Misused, colourful
-from gitmesh.cli.options import repo_option
+from gitmesh.cli.options import formats, repo_option
 from gitmesh.core.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -37,14 +37,7 @@ class _Refused(Exception):
 @repo_option
 @click.option("--base", metavar="REV", shell_complete=revisions, help="The same as BASE.")
 @click.option("--head", metavar="REV", shell_complete=revisions, help="The same as HEAD.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "markdown"]),
-    default="text",
-    show_default=True,
-    help="How to print the result.",
-)
+@formats("text", "json", "markdown")
 def plan(
     before: str | None, after: str | None, repo: Path | None, base: str | None, head: str | None, form: str
 ) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
+
+Command = Callable[..., Any]
 
 repo_option = click.option(
     "--repo",
@@ -12,11 +16,11 @@ repo_option = click.option(
     help="The mesh repo; else the one that the current folder lies in.",
 )
 
-format_option = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to print the result.",
-)
+
+def formats(*forms: str, told: str = "How to print the result.") -> Callable[[Command], Command]:
+    """`--format`, which is one of `forms`, the first unless said; `told` is its help."""
+    choice = click.Choice(forms)
+    return click.option("--format", "form", type=choice, default=forms[0], show_default=True, help=told)
+
+
+format_option = formats("text", "json")

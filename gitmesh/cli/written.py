@@ -5,12 +5,11 @@ from __future__ import annotations
 import signal
 import stat
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
 import click
 
-from gitmesh.cli.main import Failure, colourful
+from gitmesh.cli.main import colourful
 from gitmesh.cli.opened import Opened
 from gitmesh.core.refusal import Refusal
 from gitmesh.fsops import Root
@@ -20,18 +19,6 @@ from gitmesh.report.terminal import render
 
 Changes = Mapping[str, bytes | None]
 """What each file will hold; None: it will be gone."""
-
-
-@contextmanager
-def told_as(form: str) -> Iterator[None]:
-    """Inside, a Failure is told on standard output too where a program reads it."""
-    try:
-        yield
-    except Failure as error:
-        if form == "json":
-            click.echo(as_json.dump(as_json.failed(error.message, error.command)))
-            sys.exit(error.exit_code)
-        raise
 
 
 def finish(

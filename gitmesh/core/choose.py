@@ -10,6 +10,9 @@ from gitmesh.core.model import Assignment, Mesh, Requirement
 from gitmesh.core.refusal import Answer, Code, Refusal, Related
 from gitmesh.core.seats import GUARDED, could_hold
 
+FOR_MESH = "chosen for the mesh"
+"""The rule where `mesh.yaml` says who answers a contract."""
+
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
@@ -164,7 +167,7 @@ def _by_rule(
         return Choice(candidates.able[0], "the only one")
     chosen = mesh.choose.get(requirement.contract)
     if chosen is not None and candidates.includes(chosen):
-        return Choice(chosen, "chosen for the mesh")
+        return Choice(chosen, FOR_MESH)
     return None
 
 
@@ -174,7 +177,7 @@ def _by_record(
     """A choice once made stands (G1): ambiguity leaves it, a said choice moves it, a rule is refused."""
     if ruled is None:
         return Choice(recorded, "recorded")
-    if ruled.provider == recorded or ruled.rule == "chosen for the mesh":
+    if ruled.provider == recorded or ruled.rule == FOR_MESH:
         return ruled
     return Unsaid(consumer, requirement, recorded, ruled, able)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gitmesh.core.candidates import candidates_of
-from gitmesh.core.choose import Candidates
+from gitmesh.core.choose import FOR_MESH, Candidates
 from gitmesh.core.declaration import AnswerHole, Hole, Holed, SecretHole
 from gitmesh.core.model import Assignment, Json, Kind, Requirement
 from gitmesh.core.read import Unread
@@ -17,7 +17,7 @@ _NOT = {
     "pinned": "is not the pinned one",
     "own node": "is on another node",
     "recorded": "is not the recorded one",
-    "chosen for the mesh": "is not the one chosen for the mesh",
+    FOR_MESH: "is not the one chosen for the mesh",
 }
 """Why a provider that could answer does not, by the rule that chose another."""
 

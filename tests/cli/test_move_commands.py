@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from pathlib import Path
+from typing import NoReturn
 
 import jsonschema
 import pytest
@@ -14,8 +15,10 @@ from click.testing import CliRunner, Result
 
 from gitmesh import fsops
 from gitmesh.assets import asset
+from gitmesh.cli import operator_move
 from gitmesh.cli.main import cli
 from gitmesh.repo.document import read
+from gitmesh.repo.git import RepoError
 from tests.cli.small_mesh import FILES, SECOND, make
 
 GITEA = "assignments/athens/gitea.yaml"
@@ -237,3 +240,12 @@ def test_a_failure_is_told_as_json_too(mesh: Path) -> None:
     done = gitmesh("unassign", "postgres", "sparta", "--format", "json")
     assert done.exit_code == 3
     assert "still used" in json.loads(done.output)["error"]["message"]
+
+
+def test_what_git_does_not_give_is_told_as_json_too(mesh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(*_: object, **__: object) -> NoReturn:
+        raise RepoError("no repository", "git init")
+
+    monkeypatch.setattr(operator_move, "open_mesh", unreadable)
+    done = gitmesh("place", "gitea@athens", "http", "8080", "--format", "json")
+    assert (done.exit_code, json.loads(done.output)["error"]["message"]) == (1, "no repository")
