@@ -240,10 +240,10 @@ def _identity_held(each: Assignment, identity: str, other: Assignment) -> Refusa
 
 
 def _check_cycles(mesh: Mesh, answers: Mapping[tuple[str, str], Answered]) -> list[Refusal]:
-    """Requirements that wait must not wait for each other in a circle (B21)."""
+    """Requirements that wait must not wait for each other, nor one for itself, in a circle (B21)."""
     graph: dict[str, set[str]] = {}
     for (consumer, _), answered in answers.items():
-        if waits(mesh, answered) and answered.by != consumer:
+        if waits(mesh, answered):
             graph.setdefault(consumer, set()).add(answered.by)
     try:
         TopologicalSorter(graph).prepare()
