@@ -142,6 +142,29 @@ def test_c73_git_variables_of_another_repository_change_nothing(
     assert [check(mesh, *each).output for each in ((), ("--revision", "HEAD"), ("--staged",))] == outside
 
 
+@pytest.mark.rule("S30")
+def test_c73_hooks_of_the_users_settings_are_not_run(
+    mesh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sprung, trap = tmp_path / "sprung", tmp_path / "trap"
+    trap.mkdir()
+    for name in ("reference-transaction", "pre-push", "post-checkout", "post-index-change"):
+        (trap / name).write_text(f"#!/bin/sh\necho {name} >>{sprung}\n")
+        (trap / name).chmod(0o755)
+    settings = tmp_path / "gitconfig"
+    settings.write_text(f"[core]\n hooksPath = {trap}\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
+    own, remote = tmp_path / "own.git", tmp_path / "remote.git"
+    init_bare(own)
+    init_bare(remote)
+    found = fetch(own, str(mesh), ["refs/heads/main"])
+    push(own, str(remote), [Update("refs/heads/main", found["refs/heads/main"], None)])
+    assert git(remote, "rev-parse", "refs/heads/main") == found["refs/heads/main"]
+    assert not sprung.exists()
+    git(own, "update-ref", "refs/heads/other", found["refs/heads/main"])
+    assert sprung.exists(), "the trap is one"
+
+
 # --- names ---------------------------------------------------------------------------------------------
 
 
