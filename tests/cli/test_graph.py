@@ -53,14 +53,22 @@ def test_a_credential_is_an_edge_that_waits(tmp_path: Path) -> None:
 
 def test_an_answer_is_waited_for_too(tmp_path: Path) -> None:
     contract = "contract: page\nabout: A page.\nfields: {number: {type: integer}}\n"
-    module = (
-        "module: press\nrequires: {own: {module: page}}\ncontainers:\n  press:\n"
-        "    image: docker.io/library/press:1@sha256:…\n    env: {PAGE: '${own:number}'}\nprovides:\n"
+    press = (
+        "module: press\ncontainers: {press: {image: 'docker.io/library/press:1@sha256:…'}}\nprovides:\n"
         "  page: {answers: [number], provisioner: {adapter: exec, in: press, command: [/bin/page]}}\n"
     )
-    files = {"contracts/page.yaml": contract, "modules/press/module.yaml": module}
-    make(tmp_path, FILES | files | {"assignments/athens/press.yaml": ""})
-    (edge,) = json.loads(graph(tmp_path, "press@athens", "--format", "json"))["edges"]
+    reader = (
+        "module: reader\nrequires: {own: {module: page}}\ncontainers:\n  reader:\n"
+        "    image: docker.io/library/reader:1@sha256:…\n    env: {PAGE: '${own:number}'}\n"
+    )
+    files = {
+        "contracts/page.yaml": contract,
+        "modules/press/module.yaml": press,
+        "modules/reader/module.yaml": reader,
+    }
+    assigned = {"assignments/athens/press.yaml": "", "assignments/athens/reader.yaml": ""}
+    make(tmp_path, FILES | files | assigned)
+    (edge,) = json.loads(graph(tmp_path, "reader@athens", "--format", "json"))["edges"]
     assert edge["waits"]
 
 
